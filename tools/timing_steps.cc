@@ -50,7 +50,7 @@ struct Row {
 
 /// Copies to the device become nothing.
 void drop_copies(Program& program) {
-  std::erase_if(program.iteration, [&](const Instruction& in) {
+  program.drop([&](const Instruction& in) {
     return in.kind == InstructionKind::kLaunch &&
            program.kernels[in.value].kernel_class == KernelClass::kHostToDevice;
   });

@@ -83,6 +83,35 @@ def watch() -> None:
         sys.addaudithook(_hook)
         sys.meta_path.append(_NotFound)
         _watch_environment(type(os.environ))
+        _watch_stat()
+
+
+def _watch_stat() -> None:
+    """os.path.exists and its like raise no audit event: what the user's code asks for decides, there or not."""
+    original = os.stat
+
+    def asked(path, *args, **kwargs):
+        try:
+            found = original(path, *args, **kwargs)
+        except OSError:
+            if isinstance(path, (str, bytes, os.PathLike)) and not kwargs.get("dir_fd") and _users_code_asks():
+                _missed.add(os.path.abspath(os.fsdecode(path)))
+            raise
+        if isinstance(path, (str, bytes, os.PathLike)) and stat.S_ISREG(found.st_mode) and _users_code_asks():
+            _opened.add(os.path.abspath(os.fsdecode(path)))
+        return found
+
+    accessible = os.access
+
+    def may(path, *args, **kwargs):
+        found = accessible(path, *args, **kwargs)
+        if not found and isinstance(path, (str, bytes, os.PathLike)) and not kwargs.get("dir_fd") and _users_code_asks():
+            _missed.add(os.path.abspath(os.fsdecode(path)))
+        return found
+
+    for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+        able.update(ours for theirs, ours in ((original, asked), (accessible, may)) if theirs in able)
+    os.stat, os.access = asked, may
 
 
 def _watch_environment(kind) -> None:

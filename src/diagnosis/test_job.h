@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "diagnosis/timeline/job_timeline.h"
@@ -48,7 +49,7 @@ struct MadeJob {
   bool start_seen = false;            ///< the first workers started while watched
   GpuSample gpu{};                    ///< with busy_percent: the job has this one all the time
 
-  [[nodiscard]] JobTimeline play() const {
+  [[nodiscard]] JobTimeline play(const std::function<void(Sample&)>& change = {}) const {
     JobTimeline timeline;
     WatchFacts facts;
     facts.cores = quota > 0 ? quota : cores;
@@ -63,8 +64,11 @@ struct MadeJob {
     main.started_ns = -1;
     timeline.learn({main});
     State s;
-    for (s.tick = 0; s.tick <= static_cast<int>(seconds * kRate); ++s.tick)
-      timeline.add(next(s, timeline));
+    for (s.tick = 0; s.tick <= static_cast<int>(seconds * kRate); ++s.tick) {
+      Sample sample = next(s, timeline);
+      if (change) change(sample);
+      timeline.add(sample);
+    }
     return timeline;
   }
 

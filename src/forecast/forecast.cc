@@ -252,13 +252,11 @@ void add_epoch(const Scenario& s, double fixed, Forecast& f) {
 /// from.
 void add_module_times(const Step& step, const Program& program, Forecast& f) {
   std::vector<Nanos> by_module(step.module_names.size());
-  for (const Instruction& i : program.iteration) {
-    if (i.kind != InstructionKind::kLaunch || i.when == When::kFirst) continue;
-    if (i.value >= program.kernels.size() || i.value >= f.time.kernel_times.size()) continue;
-    const std::uint32_t source = program.kernels[i.value].source;
-    if (source < step.operators.size())
-      by_module[index(step.operators[source].module)] += f.time.kernel_times[i.value];
-  }
+  program.for_each_launch([&](const Kernel& kernel, std::uint32_t k, std::int64_t times) {
+    if (k >= f.time.kernel_times.size() || kernel.source >= step.operators.size()) return;
+    by_module[index(step.operators[kernel.source].module)] +=
+        f.time.kernel_times[k] * static_cast<double>(times);
+  });
   for (std::size_t m = 0; m < by_module.size(); ++m) {
     if (by_module[m].count() > 0)
       f.module_time.emplace_back(ModuleId(static_cast<std::uint32_t>(m)), by_module[m]);
@@ -316,10 +314,9 @@ LoaderForecast input_ceiling(const Scenario& s) {
 
 double arithmetic(const Program& program) {
   double flops = 0;
-  for (const Instruction& in : program.iteration) {
-    if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst)
-      flops += program.kernels[in.value].flops.count();
-  }
+  program.for_each_launch([&](const Kernel& kernel, std::uint32_t, std::int64_t times) {
+    flops += kernel.flops.count() * static_cast<double>(times);
+  });
   return flops;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/saturating.h"
+
 namespace stoker::json {
 namespace {
 
@@ -93,7 +95,7 @@ double Value::as_double() const {
 
 std::int64_t Value::as_integer() const {
   if (kind_ == Kind::kInteger || kind_ == Kind::kUnsigned) return integer_;
-  return kind_ == Kind::kDouble ? static_cast<std::int64_t>(double_) : 0;
+  return kind_ == Kind::kDouble ? saturating_whole(double_) : 0;
 }
 
 const std::string& Value::as_string() const {

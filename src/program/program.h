@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -138,6 +139,17 @@ struct OutsideMemory {
   std::string basis;
 };
 
+/// Instructions [from, to) of a list that are executed `times` times in a row: micro-batches that
+/// are alike.
+struct Repeated {
+  std::size_t from = 0, to = 0;
+  std::int64_t times = 1;
+
+  [[nodiscard]] std::int64_t times_of(std::size_t instruction) const {
+    return instruction >= from && instruction < to ? times : 1;
+  }
+};
+
 /// A part of a run that is no ordinary iteration and may have its own peak: the last, smaller batch
 /// of an epoch, the validation. Its instructions run `repeats` times after the training iterations;
 /// then `end` runs once and training goes on. kFirst means its first repetition; kFreePrevious
@@ -149,6 +161,7 @@ struct ExtraPass {
   std::vector<Instruction> instructions;
   /// What the last repetition leaves alive dies here: a validation's batch and loss, say.
   std::vector<Instruction> end{};
+  Repeated repeated{};  ///< of `instructions`
 };
 
 /// What one machine would execute and allocate for one job, in order. Memory and timing read this
@@ -165,9 +178,10 @@ struct Program {
   std::vector<OutsideMemory> outside;
   Bytes input_bytes;  ///< of one batch, host to device
   std::int64_t batch = 0;
-  /// Gradient accumulation. `iteration` is already unrolled over the micro-batches; this only says
-  /// how many.
+  /// Gradient accumulation. `iteration` has the micro-batches one after another; of many that are
+  /// alike it has two, which are `repeated`.
   std::int64_t micro_batches = 1;
+  Repeated repeated{};  ///< of `iteration`
   /// The iteration is captured once and replayed as CUDA graphs: all but the copies of the batch
   /// and, where the host waits for the device in it, the optimizer's part.
   bool cuda_graphs = false;
@@ -180,6 +194,36 @@ struct Program {
     return kernel.function == 0 || kernel.function > functions.size()
                ? std::string_view()
                : std::string_view(functions[kernel.function - 1]);
+  }
+
+  /// Calls visit(kernel, its index, times) for what an iteration after the first launches.
+  template <class Visit>
+  void for_each_launch(Visit&& visit) const {
+    for_each_launch(iteration, repeated, visit);
+  }
+  /// The same of other instructions.
+  template <class Visit>
+  void for_each_launch(const std::vector<Instruction>& instructions, const Repeated& often,
+                       Visit&& visit) const {
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const Instruction& in = instructions[i];
+      if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
+      if (in.value < kernels.size()) visit(kernels[in.value], in.value, often.times_of(i));
+    }
+  }
+
+  /// Leaves instructions out of the iteration.
+  template <class Gone>
+  void drop(Gone&& gone) {
+    std::vector<Instruction> kept;
+    Repeated moved{0, 0, repeated.times};
+    for (std::size_t i = 0; i <= iteration.size(); ++i) {
+      if (i == repeated.from) moved.from = kept.size();
+      if (i == repeated.to) moved.to = kept.size();
+      if (i < iteration.size() && !gone(iteration[i])) kept.push_back(iteration[i]);
+    }
+    iteration = std::move(kept);
+    repeated = moved;
   }
 };
 

@@ -315,13 +315,20 @@ SnapshotBlock Reader::read_block(const Fields& fields, std::int64_t next) {
                                      "\", not active_allocated, active_pending_free, "
                                      "active_awaiting_free or inactive");
   }
+  // Before PyTorch 2.1 a block tells by its history, the newest first (_memory_viz.py,
+  // _block_extra_legacy).
+  const auto history = fields.dict.find("history");
+  const bool old = history && history->size() > 0 && (*history)[0].is(PickleKind::kDict);
+  std::optional<Fields> newest;
+  if (old) newest.emplace(Fields{(*history)[0], fields.name("history[0]")});
+  const Fields& told = newest ? *newest : fields;
   block.requested = block.state == SnapshotBlockState::kInactive
                         ? 0
-                        : fields.get_int("requested_size", block.size);
+                        : told.get_int(old ? "real_size" : "requested_size", block.size);
   if (block.requested < 0 || block.requested > kMaxSize)
     refuse(fields.name("requested_size"), "cannot be");
   count(block.requested);
-  block.stack = stacks_.of(fields.dict.find(keys_.frames));
+  block.stack = stacks_.of(told.dict.find(keys_.frames));
   return block;
 }
 

@@ -61,6 +61,24 @@ TEST(Snapshot, SegmentsBlocksAndEvents) {
   EXPECT_TRUE(s.findings.empty());
 }
 
+TEST(Snapshot, BlocksOfOlderPyTorchTellByTheirHistory) {
+  const P newest = dict({{"addr", integer(0x1000000)},
+                         {"real_size", integer(1000)},
+                         {"frames", list({frame("a.py", 3, "f")})}});
+  const P before = dict({{"addr", integer(0x1000000)}, {"real_size", integer(40)}});
+  const P used = dict({{"size", integer(1024)},
+                       {"state", text("active_allocated")},
+                       {"history", list({newest, before})}});
+  const Snapshot s = parsed(list(
+      {segment(0x1000000, 2 * kMi, "small", 1024, {used, block(2 * kMi - 1024, "inactive", 0)})}));
+  ASSERT_EQ(s.segments.size(), 1u);
+  const SnapshotBlock& block = s.segments[0].blocks[0];
+  EXPECT_EQ(block.requested, 1000);
+  ASSERT_NE(block.stack, kNoStack);
+  ASSERT_EQ(s.frames.size(), 1u);
+  EXPECT_TRUE(s.findings.empty());
+}
+
 TEST(Snapshot, BothSpellingsOfAPendingFree) {
   for (const char* state : {"active_pending_free", "active_awaiting_free"}) {
     const Snapshot s =

@@ -54,17 +54,13 @@ std::vector<CaptureRequest> wanted_timm_benchmark(const Bench& bench, const Tabl
 }
 
 void reuse_input(Program& program) {
-  std::vector<Instruction> kept;
-  for (const Instruction& i : program.iteration) {
+  program.drop([&](const Instruction& i) {
     const bool memory = i.kind == InstructionKind::kAllocate || i.kind == InstructionKind::kFree ||
                         i.kind == InstructionKind::kFreePrevious;
-    if (!memory || program.buffers[i.value].role != BufferRole::kInput) {
-      kept.push_back(i);
-    } else if (i.kind == InstructionKind::kAllocate) {
-      program.setup.push_back(i);
-    }
-  }
-  program.iteration = std::move(kept);
+    if (!memory || program.buffers[i.value].role != BufferRole::kInput) return false;
+    if (i.kind == InstructionKind::kAllocate) program.setup.push_back(i);
+    return true;
+  });
 }
 
 Step with_autocast_until_end(Step step) {

@@ -76,7 +76,7 @@ bool is_scored(const CsvRow& row) {
 
 /// Leaves gradients as they are between steps.
 void drop_gradient_fills(Program& program) {
-  std::erase_if(program.iteration, [&](const Instruction& in) {
+  program.drop([&](const Instruction& in) {
     if (in.kind != InstructionKind::kLaunch) return false;
     const Kernel& kernel = program.kernels[in.value];
     return kernel.kernel_class == KernelClass::kFill && kernel.source == Kernel::kSynthesized;

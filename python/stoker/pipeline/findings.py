@@ -121,6 +121,7 @@ class Findings:
                     if doc.get("loader") is None or not doc["loader"]["custom_collate"] else "mend the collate_fn")
             self.add("collate_failed", f"{counted(collate[0], 'batch')} could not be put together ({first['error']}){why}. "
                      f"Cure: {cure}.", count=collate[0])
+        self._pinning(outcome.last("left unpinned"), doc)
         if outcome.output_lines or outcome.output:
             lines = max(1, outcome.output_lines)
             head = outcome.output.strip().splitlines()
@@ -133,6 +134,23 @@ class Findings:
         if outcome.end == "error":
             self.add("worker_failed", f"Making samples ended early: {outcome.error['message']}. The figures are of what "
                      "came before.")
+
+    def _pinning(self, left: dict | None, doc: dict) -> None:
+        """What DataLoader(pin_memory=True) does not pin, or cannot."""
+        if left is None:
+            return
+        asked = bool((doc.get("loader") or {}).get("pin_memory"))
+        severity = "warning" if asked else "note"
+        if left["error"]:
+            self.add("pin_memory_raised", f"The batch's own pin_memory() raised ({left['error']}): a DataLoader with "
+                     "pin_memory=True ends there. Mend it, and let it return the batch.", severity=severity)
+        if left["bytes"]:
+            held = f" in {left['type']}" if left["type"] else ""
+            self.add("batch_not_pinned", f"pin_memory=True leaves {human_bytes(left['bytes'])} of a batch pageable: it looks "
+                     f"into dicts, lists and tuples, and these tensors lie{held}, which has no pin_memory() that reaches them. "
+                     "Copies to a GPU then hold up the loop, non_blocking=True or not; forecast them with --no-pin. Give the "
+                     "class a pin_memory() that pins its tensors and returns self, or let collate_fn return a dict.",
+                     severity=severity)
 
     def streams(self, found: dict, source) -> None:
         """What is odd about how an IterableDataset shares its samples out to workers."""

@@ -11,8 +11,9 @@ import torch
 
 from ..measure.counters import Counters, clock_cost_ns
 from ..user_code import trimmed
-from . import batch_facts
+from . import batch_facts, pinning
 
+_NOT_ASKED: dict = {}
 _SEED, _SEEDS_APART = 20251, 1009  # of the first epoch's worker 0; from epoch to epoch
 # Batches of about one size that are pickled in any case; then so much of the time that making them takes, at most.
 _PICKLED_ANYWAY, _PICKLING_SHARE = 6, 0.25
@@ -72,6 +73,7 @@ class Maker:
         self._cost = clock_cost_ns(cpu_clock)
         self._pickled, self._pickling_ns, self._making_ns = {}, 0, 0  # batches by size; wall times
         self._stream = None
+        self.left_unpinned: dict | None = _NOT_ASKED  # of the first batch (pinning.py)
         self._whole = source.dataset.__getitems__ if source.auto_collation and makes_batches(source.dataset) else None
 
     def restart(self) -> None:
@@ -186,6 +188,8 @@ class Maker:
                  "pickled": crossing.pickled, "dump_ns": crossing.dump_ns, "load_ns": crossing.load_ns,
                  "wait_ns": max(0, wait)}
         private = any(not storage.is_shared() for storage in storages)
+        if self.left_unpinned is _NOT_ASKED:
+            self.left_unpinned = pinning.left_unpinned(made, storages)
         start = clock()
         held = [_descriptor(storage) for storage in storages]
         facts["share_ns"] = clock() - start if private else 0

@@ -144,6 +144,7 @@ def slice_pass(source, send, *, worker: bool, threads: int | None = None) -> Non
         send("answer", _slice(maker, command, before, worker, kernel, send))
     send("failures", [maker.failures.distinct(), maker.failures.first])
     send("collate failures", [maker.collate_failures.count, maker.collate_failures.first])
+    send("left unpinned", maker.left_unpinned or None)
 
 
 def _slice(maker: Maker, command: dict, before: list, worker: bool, kernel, send) -> dict:

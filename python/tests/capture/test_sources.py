@@ -95,6 +95,27 @@ def test_what_was_looked_for_in_vain_and_what_was_listed_is_named(tmp_path):
     assert len(versions) == 1 and "version" in versions[0], "a library that a file of the user's imports counts, too"
 
 
+ASKING = """
+import os, pathlib
+import torch
+
+def build(batch=4):
+    here = pathlib.Path(__file__).parent
+    wide = os.path.exists(here / "wide.flag") or (here / "wider.flag").is_file() or os.path.isdir("widest")
+    return torch.nn.Linear(4, 8 if wide and os.access(here / "small.flag", os.R_OK) else 2), torch.empty(batch, 4)
+"""
+
+
+def test_files_that_are_only_asked_for_count(tmp_path):
+    (tmp_path / "train.py").write_text(ASKING)
+    rows = capture(tmp_path, "--sources")["sources"]
+    assert {os.path.basename(row["file"]) for row in rows if row.get("absent")} == {"wide.flag", "wider.flag", "widest"}
+    (tmp_path / "wider.flag").write_text("")
+    rows = capture(tmp_path, "--sources")["sources"]
+    assert sources.described(str(tmp_path / "wider.flag")) in rows, "one that goes away changes the model, too"
+    assert {os.path.basename(row["file"]) for row in rows if row.get("absent")} == {"wide.flag", "small.flag"}
+
+
 def test_where_people_work_and_where_models_code_is_kept(monkeypatch):
     for path in ("/usr/src/app/train.py", "/run/media/me/disk/net.py", "/home/me/net.py", "/opt/project/net.py",
                  os.path.join(sources._CACHE, "torch/hub/facebookresearch_x/model.py"),

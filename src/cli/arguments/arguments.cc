@@ -6,6 +6,7 @@
 
 #include "base/setting.h"
 #include "base/text.h"
+#include "cli/arguments/blank_values.h"
 #include "cli/arguments/counts.h"
 #include "cli/arguments/help.h"
 #include "cli/arguments/man_page.h"
@@ -143,16 +144,18 @@ int run_verb(const Command& command, const std::vector<std::string>& all) {
   const auto screen = take_screen_words(command.name, all);
   if (!screen) return report(screen.error(), {});
   prepare_screen(*screen);
-  const std::vector<std::string>& given = command.run ? screen->words : all;
-  const auto typed = in_our_names(command.name, given);
+  const std::vector<std::string>& own = command.run ? screen->words : all;
+  const auto typed = in_our_names(command.name, own);
   if (!typed) return report(typed.error(), {});
+  if (const Status given = refuse_blank_values(command.name, typed->words); !given)
+    return report(given.error(), *typed);
   if (!command.run) {
     std::vector<std::string> words{command.name};
     words.insert(words.end(), typed->words.begin(), typed->words.end());
     const auto code = run_python_stoker(words, false);
     return code ? *code : report(code.error(), *typed);
   }
-  if (const auto part = wanted_help(given)) {
+  if (const auto part = wanted_help(own)) {
     print(verb_help(command, *part));
     return 0;
   }

@@ -183,6 +183,20 @@ std::string missing_value(const std::string& message, const Command& command) {
          std::string(setting->words);
 }
 
+/// CLI11's "--gpu: At Most 1 required but received 2" with what belongs there.
+std::string given_twice(const std::string& message, const Command& command) {
+  constexpr std::string_view kSays = ": At Most 1 required but received ";
+  const auto says = message.find(kSays);
+  if (says == std::string::npos || !message.starts_with("-")) return message;
+  const std::string flag = message.substr(0, says);
+  const std::string count = message.substr(says + kSays.size());
+  const SettingRow* setting = find_setting(command.name, flag.substr(flag.find_first_not_of('-')));
+  if (setting == nullptr) return message;
+  return flag + " is given " + (count == "2" ? "twice" : count + " times") +
+         "; give it once: " + flag + " " + std::string(setting->value) + ", " +
+         std::string(setting->words);
+}
+
 /// CLI11's "--gpu is required" with what belongs there.
 std::string required_value(const std::string& message, const Command& command) {
   constexpr std::string_view kEnds = " is required";
@@ -306,9 +320,9 @@ Error refusal_of(const std::string& message, const Command& command,
   if (auto unknown = unknown_flag(command, words)) return *unknown;
   if (auto letter = unknown_letter(command, words)) return *letter;
   const std::string line = message.substr(0, message.find('\n'));
-  const std::string sentence = unexpected_word(
-      required_value(missing_value(unreadable_value(line, command), command), command), command,
-      words);
+  const std::string value = missing_value(unreadable_value(line, command), command);
+  const std::string sentence =
+      unexpected_word(given_twice(required_value(value, command), command), command, words);
   return {ErrorCode::kUsage, sentence + " (stoker " + command.name + " --help)", {}};
 }
 

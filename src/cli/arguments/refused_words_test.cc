@@ -60,6 +60,12 @@ TEST(RefusedWordsTest, AMissingValueIsDescribed) {
   EXPECT_TRUE(text.starts_with("--lora lacks its value: --lora r=N[,targets=A,B], ")) << text;
 }
 
+TEST(RefusedWordsTest, AValueGivenTwiceIsAskedForOnce) {
+  const std::string text = refused("predict", {"m", "--gpu", "t4", "--gpu", "a100"});
+  EXPECT_TRUE(text.starts_with("--gpu is given twice; give it once: --gpu GPU, GPU (")) << text;
+  EXPECT_TRUE(holds(text, "side by side: a,b,c")) << text;
+}
+
 TEST(RefusedWordsTest, UnitsThatASettingDoesNotTakeAreLeftOut) {
   EXPECT_TRUE(holds(refused("predict", {"m", "--gpu", "t4", "--workers", "4cores"}),
                     "is no whole number; write 4; it takes"));

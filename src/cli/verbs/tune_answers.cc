@@ -1,5 +1,6 @@
 #include "cli/verbs/tune_answers.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/text.h"
@@ -18,6 +19,7 @@ namespace stoker::cli {
 namespace {
 
 constexpr double kLowest = 1e-7, kHighest = 10, kSteps = 100;
+constexpr double kExactWhole = 0x1p53;
 
 Result<SweepStudy> range_study(const TuneArguments& a) {
   SweepRequest request;
@@ -87,8 +89,7 @@ Result<std::vector<double>> whole_numbers(const std::string& typed, const std::s
   std::vector<double> all;
   for (const std::string& value : TRY(study::parse_values(typed))) {
     const auto number = study::as_number(value);
-    if (!number || *number < 1 ||
-        *number != static_cast<double>(static_cast<std::int64_t>(*number)))
+    if (!number || *number < 1 || *number != std::floor(*number) || *number > kExactWhole)
       return fail(ErrorCode::kUsage, "\"" + value + "\" is no whole number above 0", flag);
     all.push_back(*number);
   }

@@ -274,6 +274,12 @@ TEST(MachineFile, ABridgeIsNotAssumedAndWhatIsStatedOfALinkWins) {
   EXPECT_DOUBLE_EQ(bridged.link_bandwidth, 112.5e9);
   EXPECT_TRUE(bridged.link_stated);
   EXPECT_DOUBLE_EQ(linked_gpu("rtx-3090", "name = \"bridge\"\ngbs = 50\n").link_bandwidth, 50e9);
+  // By the number that its data sheet has: no A100's links.
+  for (const std::string name : {"NVLink 3", "nvlink", "NVLink"}) {
+    EXPECT_EQ(linked_gpu("rtx-3090", "name = \"" + name + "\"\n").link, "NVLink bridge") << name;
+    EXPECT_DOUBLE_EQ(linked_gpu("rtx-3090", "name = \"" + name + "\"\n").link_bandwidth, 112.5e9);
+  }
+  EXPECT_EQ(linked_gpu("rtx-3090", "name = \"NVLink 3\"\ngbs = 600\n").link, "NVLink 3");
   const Gpu figure = linked_gpu("rtx-2080-ti", "gbs = 90\n");
   EXPECT_EQ(figure.link, "NVLink bridge");
   EXPECT_DOUBLE_EQ(figure.link_bandwidth, 90e9);

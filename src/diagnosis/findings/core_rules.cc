@@ -5,6 +5,7 @@
 #include "base/counted.h"
 #include "base/percent.h"
 #include "diagnosis/findings/job_case.h"
+#include "diagnosis/timeline/times.h"
 
 namespace stoker::findings {
 namespace {
@@ -30,8 +31,8 @@ double queued_share(const WorkerSeconds& w) {
 void add_quota(const JobCase& c, std::vector<JobFinding>& out) {
   const HostSample& first = c.timeline.first_host();
   const HostSample& last = c.timeline.last_host();
-  const auto periods = static_cast<double>(last.periods - first.periods);
-  const auto throttled = static_cast<double>(last.throttled_periods - first.throttled_periods);
+  const double periods = grown(first.periods, last.periods);
+  const double throttled = grown(first.throttled_periods, last.throttled_periods);
   if (periods <= 0 || throttled / periods < kLeastShare) return;
   JobFinding f;
   f.name = "cpu_quota";

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/percent.h"
+#include "base/saturating.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 
@@ -128,7 +129,7 @@ void add_shared(const JobCase& c, std::vector<JobFinding>& out) {
     f.name = "gpu_shared";
     f.evidence =
         fmt::format("GPU {} also holds processes that are not the job's, with {} of memory.",
-                    g.index, human_bytes(Bytes(static_cast<std::int64_t>(g.foreign_memory))));
+                    g.index, human_bytes(Bytes(saturating_whole(g.foreign_memory))));
     f.cure =
         "a GPU of its own (CUDA_VISIBLE_DEVICES); nvidia-smi shows whose they are. What they "
         "take of its time is not told.";

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/saturating.h"
 #include "diagnosis/findings/own_loading.h"
 #include "diagnosis/timeline/receive_track.h"
 #include "diagnosis/timeline/times.h"
@@ -17,6 +18,8 @@ constexpr std::size_t kEnoughCosts = 4;
 constexpr double kCostError = 0.15;
 /// No more of the disagreement between simulation and run than this goes into a band.
 constexpr double kMostDisagreement = 0.5;
+/// Batches ahead, a worker: a loop asks for no more, whatever a recording says.
+constexpr double kMostPrefetch = 1024;
 /// Cores in use from which they count as full.
 constexpr double kFull = 0.85;
 /// What receiving a batch, and each tensor of it, takes the training process on a core: seconds, as
@@ -61,7 +64,7 @@ std::optional<WatchedLoader> loader_of(const JobCase& c) {
   loader.settings.pin = false;
   loader.settings.persistent = true;
   const double window = std::round(rank->window / rank->workers_most);
-  loader.settings.prefetch = window >= 1 ? static_cast<int>(window) : 2;
+  loader.settings.prefetch = window >= 1 ? static_cast<int>(std::min(window, kMostPrefetch)) : 2;
   loader.cost = cost_of(*rank);
   loader.host.cores = std::max(1.0, c.cores);
   const WatchFacts& facts = c.timeline.facts();
@@ -126,8 +129,7 @@ Figure banded(const WatchedLoader& loader, Ratio ratio) {
 
 std::optional<ToldLoop> told_of(const std::vector<RankTimeline>& ranks) {
   constexpr std::int64_t kEnoughSteps = 5;
-  Told sum;
-  double rate = 0;
+  double rate = 0, steps = 0, steps_ns = 0, wait_ns = 0, validation_ns = 0;
   bool waits = true;
   std::int64_t loops = 0;
   for (const RankTimeline& rank : ranks) {
@@ -135,22 +137,21 @@ std::optional<ToldLoop> told_of(const std::vector<RankTimeline>& ranks) {
     if (t.kind == 0 || t.steps < kEnoughSteps || t.ns <= 0) continue;
     ++loops;
     waits = waits && t.kind == static_cast<std::int64_t>(ToldKind::kObservation);
-    sum.steps += t.steps;
-    sum.ns += t.ns;
-    sum.wait_ns += t.wait_ns;
-    sum.validation_ns += t.validation_ns;
-    rate += static_cast<double>(t.samples) * kNanosASecond / static_cast<double>(t.ns);
+    steps += static_cast<double>(t.steps);
+    steps_ns += static_cast<double>(t.ns);
+    wait_ns += static_cast<double>(t.wait_ns);
+    validation_ns += static_cast<double>(t.validation_ns);
+    rate += static_cast<double>(std::max<std::int64_t>(0, t.samples)) * kNanosASecond /
+            static_cast<double>(t.ns);
   }
   if (loops == 0) return std::nullopt;
   ToldLoop told;
-  told.steps = sum.steps;
-  const auto steps_ns = static_cast<double>(sum.ns);
-  told.step_s = steps_ns / static_cast<double>(sum.steps) / kNanosASecond;
+  told.steps = saturating_whole(steps);
+  told.step_s = steps_ns / steps / kNanosASecond;
   told.samples_per_s = rate;
   if (waits) {
-    told.waits = std::min(1.0, static_cast<double>(sum.wait_ns) / steps_ns);
-    const auto validation = static_cast<double>(sum.validation_ns);
-    told.validation = validation / (steps_ns + validation);
+    told.waits = std::clamp(wait_ns / steps_ns, 0.0, 1.0);
+    told.validation = std::max(0.0, validation_ns) / (steps_ns + std::max(0.0, validation_ns));
   }
   return told;
 }
@@ -221,16 +222,13 @@ JobCase job_case(const JobTimeline& timeline) {
                 : static_cast<double>(std::max<std::int64_t>(1, timeline.facts().processors));
   const double seconds = timeline.host_seconds();
   if (seconds > 0) {
-    const double all =
-        static_cast<double>(timeline.last_host().busy_ns - timeline.first_host().busy_ns) /
-        kNanosASecond;
+    const HostSample &first = timeline.first_host(), &last = timeline.last_host();
+    const double all = grown_seconds(first.busy_ns, last.busy_ns);
     c.own = timeline.job_cpu() / seconds;
     c.foreign = std::max(0.0, all / seconds - c.own);
     const double here = static_cast<double>(timeline.facts().processors);
     c.pressed = c.own + c.foreign > kFull * std::max(c.cores, here) || c.own > kFull * c.cores;
-    const double pressure = static_cast<double>(timeline.last_host().cpu_pressure_ns -
-                                                timeline.first_host().cpu_pressure_ns) /
-                            kNanosASecond / seconds;
+    const double pressure = grown_seconds(first.cpu_pressure_ns, last.cpu_pressure_ns) / seconds;
     c.contending = c.foreign * competing(c, pressure);
   }
   double known = 0, busy = 0;

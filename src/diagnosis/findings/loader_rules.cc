@@ -3,9 +3,11 @@
 #include <cmath>
 
 #include "base/percent.h"
+#include "base/saturating.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 #include "diagnosis/timeline/receive_track.h"
+#include "diagnosis/timeline/times.h"
 
 namespace stoker::findings {
 namespace {
@@ -212,7 +214,7 @@ struct Storage {
 Storage storage_of(const JobCase& c) {
   const HostSample& first = c.timeline.first_host();
   const HostSample& last = c.timeline.last_host();
-  const auto disks = static_cast<double>(last.disk_read_bytes - first.disk_read_bytes);
+  const double disks = grown(first.disk_read_bytes, last.disk_read_bytes);
   double bytes = 0, calls = 0;
   for (const RankTimeline& rank : c.ranks) {
     bytes += rank.read_bytes;
@@ -279,10 +281,9 @@ void add_reading(const JobCase& c, double lost, const Making& made, std::vector<
     if (rank.data_bytes > data) data = rank.data_bytes, cached = rank.data_cached;
   }
   if (data > 0)
-    f.evidence.insert(
-        f.evidence.size() - 1,
-        fmt::format("; of {} in open files {} are in memory",
-                    human_bytes(Bytes(static_cast<std::int64_t>(data))), percent(cached / data)));
+    f.evidence.insert(f.evidence.size() - 1, fmt::format("; of {} in open files {} are in memory",
+                                                         human_bytes(Bytes(saturating_whole(data))),
+                                                         percent(cached / data)));
   cure_reading(c, made, storage, f);
   out.push_back(std::move(f));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/percent.h"
+#include "base/saturating.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 
@@ -85,7 +86,7 @@ void add_saves(const JobCase& c, std::vector<JobFinding>& out) {
   f.evidence = fmt::format(
       "The training loop stood still {:.0f} times to write a checkpoint or the like, {:.2g} s "
       "each, {} in all.",
-      times, around / times, human_bytes(Bytes(static_cast<std::int64_t>(written))));
+      times, around / times, human_bytes(Bytes(saturating_whole(written))));
   f.cure =
       "save less often, less (weights only), or in the background "
       "(torch.distributed.checkpoint.async_save).";

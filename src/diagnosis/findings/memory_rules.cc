@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/saturating.h"
 #include "base/text.h"
 #include "diagnosis/findings/job_case.h"
 #include "diagnosis/timeline/times.h"
@@ -12,7 +13,7 @@ constexpr double kLeastStretch = 0.5;
 /// Nearly full, as a share.
 constexpr double kNearlyFull = 0.85;
 
-std::string size(double bytes) { return human_bytes(Bytes(static_cast<std::int64_t>(bytes))); }
+std::string size(double bytes) { return human_bytes(Bytes(saturating_whole(bytes))); }
 
 /// A straight line through the memory of the later two thirds of the loop's stretches.
 struct Growth {
@@ -64,7 +65,8 @@ void add_growth(const JobCase& c, std::vector<JobFinding>& out) {
   const HostSample& host = c.timeline.last_host();
   double left = static_cast<double>(host.memory_available);
   if (host.group_memory_most > 0)
-    left = std::min(left, static_cast<double>(host.group_memory_most - host.group_memory));
+    left = std::min(
+        left, static_cast<double>(host.group_memory_most) - static_cast<double>(host.group_memory));
   constexpr double kLeastGrowth = 40e6, kStraight = 0.8, kLeastSeconds = 10;
   constexpr double kSoon = 14 * 24 * 3600.0;
   if (g.grown < kLeastGrowth || g.straight < kStraight || g.seconds < kLeastSeconds || left <= 0)
@@ -111,7 +113,8 @@ void add_shared_memory(const JobCase& c, std::vector<JobFinding>& out) {
 
 void add_open_files(const JobCase& c, std::vector<JobFinding>& out) {
   for (const ProcessSample& p : c.timeline.last().processes) {
-    if (p.open_files_most <= 0) continue;
+    if (p.open_files_most <= 0 || p.serial == 0) continue;
+    if (p.serial > c.timeline.processes().size()) continue;
     const double full = static_cast<double>(p.open_files) / static_cast<double>(p.open_files_most);
     if (full < kNearlyFull) continue;
     JobFinding f;
@@ -130,14 +133,13 @@ void add_open_files(const JobCase& c, std::vector<JobFinding>& out) {
 void add_swapping(const JobCase& c, std::vector<JobFinding>& out) {
   const HostSample& first = c.timeline.first_host();
   const HostSample& last = c.timeline.last_host();
-  const auto pages = static_cast<double>(last.swap_in_pages - first.swap_in_pages);
+  const double pages = grown(first.swap_in_pages, last.swap_in_pages);
   const double seconds = std::max(1e-9, c.timeline.host_seconds());
   constexpr double kSwaps = 50;  // pages a second
   if (pages / seconds < kSwaps) return;
   JobFinding f;
   f.name = "swapping";
-  f.lost = static_cast<double>(last.memory_pressure_ns - first.memory_pressure_ns) / kNanosASecond /
-           seconds;
+  f.lost = grown_seconds(first.memory_pressure_ns, last.memory_pressure_ns) / seconds;
   f.evidence = fmt::format(
       "{:.0f} pages a second come back from swap; processes stood still for "
       "memory {:.0f} % of the time.",

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/saturating.h"
 #include "diagnosis/findings/job_case.h"
 #include "diagnosis/timeline/times.h"
 
@@ -70,7 +71,7 @@ Result<ObservedRun> observed_run(const JobTimeline& timeline, std::optional<std:
                 "does not tell how many samples a batch has; give it, or let the loop tell "
                 "(stoker.observe_step)",
                 "--batch");
-  const std::int64_t samples = run.batch_told ? std::llround(told) : *batch;
+  const std::int64_t samples = run.batch_told ? saturating_whole(std::round(told)) : *batch;
   run.sample.known = true;
   if (in_process) add_in_process(c, *rank, samples, run);
   else add_loader(*c.loader, samples, run);

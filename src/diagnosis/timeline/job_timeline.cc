@@ -105,7 +105,9 @@ void add_gpu(const GpuSample& s, double seconds, GpuTimeline& g) {
   g.job_seen = g.job_seen || s.job_processes > 0;
 }
 
-std::int64_t cpu_of(const ProcessSample& p) { return p.leader.cpu_ns + p.others.cpu_ns; }
+std::int64_t cpu_of(const ProcessSample& p) {
+  return saturating_sum(p.leader.cpu_ns, p.others.cpu_ns);
+}
 
 }  // namespace
 
@@ -168,7 +170,7 @@ void JobTimeline::Parts::learn_cpu(const Sample& sample) {
     const auto before = cpu_before_.find(p.serial);
     // A process that is new began within the interval, unless it is the first sample.
     const std::int64_t base = before != cpu_before_.end() ? before->second : (any ? 0 : cpu);
-    step_cpu_ += static_cast<double>(std::max<std::int64_t>(0, cpu - base)) / kNanosASecond;
+    step_cpu_ += grown_seconds(base, cpu);
     now[p.serial] = cpu;
   }
   cpu_before_ = std::move(now);
@@ -184,8 +186,7 @@ void JobTimeline::Parts::take_host(const Sample& sample) {
   }
   around.throttled = host_to >= 0 && sample.host.throttled_periods > last_host.throttled_periods;
   if (host_to >= 0 && !stretches.empty()) {
-    const double busy =
-        static_cast<double>(sample.host.busy_ns - last_host.busy_ns) / kNanosASecond;
+    const double busy = grown_seconds(last_host.busy_ns, sample.host.busy_ns);
     stretches.back().cores_foreign += std::max(0.0, busy - (job_cpu - host_cpu_to));
   }
   last_host = sample.host;
@@ -193,10 +194,13 @@ void JobTimeline::Parts::take_host(const Sample& sample) {
     shared_memory_full =
         std::max(shared_memory_full, static_cast<double>(last_host.shared_memory) /
                                          static_cast<double>(last_host.shared_memory_most));
-  constexpr double kThousandths = 1000;
+  constexpr double kThousandths = 1000, kMostCores = 1e6;
+  const auto cores = [&](std::int64_t milli) {
+    return std::clamp(static_cast<double>(milli) / kThousandths, 0.0, kMostCores);
+  };
   if (last_host.cores_milli > 0) {
-    facts.cores = static_cast<double>(last_host.cores_milli) / kThousandths;
-    facts.quota = static_cast<double>(last_host.quota_milli) / kThousandths;
+    facts.cores = cores(last_host.cores_milli);
+    facts.quota = cores(last_host.quota_milli);
   }
   host_to = at_seconds(sample.at_ns);
   host_cpu_to = job_cpu;
@@ -205,7 +209,7 @@ void JobTimeline::Parts::take_host(const Sample& sample) {
 void JobTimeline::Parts::take_gpus(const Sample& sample, Stretch& now) {
   now.gpu_busy = gpu_busy_;
   if (sample.gpus.empty()) return;
-  const double seconds = gpus_at_ < 0 ? 0 : at_seconds(sample.at_ns - gpus_at_);
+  const double seconds = gpus_at_ < 0 ? 0 : grown_seconds(gpus_at_, sample.at_ns);
   gpus_at_ = sample.at_ns;
   double busy = 0;
   int known = 0;
@@ -286,7 +290,7 @@ void JobTimeline::Parts::add(const Sample& sample) {
   learn_cpu(sample);
   Stretch step;
   step.from = any ? at_seconds(last.at_ns) : at_seconds(sample.at_ns);
-  step.seconds = any ? at_seconds(sample.at_ns - last.at_ns) : 0;
+  step.seconds = any ? grown_seconds(last.at_ns, sample.at_ns) : 0;
   step.gpu_busy = step.ready = -1;
   step.cores_used = any ? step_cpu_ : 0;
   pass_ranks(sample, step);

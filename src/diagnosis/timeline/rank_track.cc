@@ -25,11 +25,6 @@ constexpr double kWarmPart = 0.2;
 /// A script that has been found so often in libraries that load or compute has imported them.
 constexpr double kBegun = 10;
 
-/// In floating point: the counters of a recording may be anything.
-double grown(std::int64_t before, std::int64_t after) {
-  return std::max(0.0, static_cast<double>(after) - static_cast<double>(before));
-}
-
 WorkerSeconds scaled(WorkerSeconds w, double factor) {
   for (double* part :
        {&w.cpu, &w.helpers_cpu, &w.queued, &w.idle, &w.storage, &w.sleeps, &w.locked, &w.alive})
@@ -282,7 +277,7 @@ bool RankTrack::pass_alone(const ProcessSample& sample, const JobSeconds& job, d
   alone.queued += job[JobState::kWaitsForCore] + job[JobState::kThrottled];
   alone.cpu += cpu;
   alone.reads += job[JobState::kReads];
-  const double others = grown(before_.others.cpu_ns, sample.others.cpu_ns) / kNanosASecond;
+  const double others = grown_seconds(before_.others.cpu_ns, sample.others.cpu_ns);
   alone.beside +=
       std::min(cpu, others / std::max<double>(1, static_cast<double>(sample.busy_threads)));
   for (std::size_t i = 0; i < kCodeKinds; ++i) alone.code[i] += grown_by(i);
@@ -314,7 +309,7 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
                                  const Surroundings& around) {
   meet(workers, facts);
   Passed passed;
-  const double seconds = at_seconds(at_ns - last_ns_);
+  const double seconds = grown_seconds(last_ns_, at_ns);
   if (!first_ && seconds > 0) {
     const ThreadSeconds leader =
         split_.between(before_.leader, sample.leader, before_.looks, sample.looks, seconds);
@@ -326,8 +321,8 @@ RankTrack::Passed RankTrack::add(std::int64_t at_ns, const ProcessSample& sample
     passed.job = states(sample, leader, at_seconds(at_ns), seconds, around);
     out_.job += passed.job;
     pass_edge(written_ > written_before, passed.job);
-    out_.others_cpu += grown(before_.others.cpu_ns, sample.others.cpu_ns) / kNanosASecond;
-    out_.others_queued += grown(before_.others.queued_ns, sample.others.queued_ns) / kNanosASecond;
+    out_.others_cpu += grown_seconds(before_.others.cpu_ns, sample.others.cpu_ns);
+    out_.others_queued += grown_seconds(before_.others.queued_ns, sample.others.queued_ns);
     busy_weight_ += leader.cpu * static_cast<double>(sample.busy_threads);
     computing_ += leader.cpu;
     count_batches(sample, at_seconds(at_ns), passed);

@@ -35,13 +35,10 @@ ThreadSeconds& ThreadSeconds::operator+=(const ThreadSeconds& other) {
 ThreadSeconds SleepSplit::between(const ThreadTimes& before, const ThreadTimes& after,
                                   const Looks& earlier, const Looks& later, double seconds) {
   ThreadSeconds out;
-  const auto grown = [](std::int64_t a, std::int64_t b) {
-    return static_cast<double>(std::max<std::int64_t>(0, b - a)) / kNanosASecond;
-  };
   // The kernel counts a thread's turn when it ends: a sum above the interval belongs to the one
   // before, and is cut here.
-  out.cpu = std::min(seconds, grown(before.cpu_ns, after.cpu_ns));
-  const double told = grown(before.queued_ns, after.queued_ns);
+  out.cpu = std::min(seconds, grown_seconds(before.cpu_ns, after.cpu_ns));
+  const double told = grown_seconds(before.queued_ns, after.queued_ns);
   const double foreseen = std::min(ahead_, told);
   ahead_ -= foreseen;
   out.queued = std::min(seconds - out.cpu, told - foreseen);

@@ -25,7 +25,7 @@ void CostSample::add(const MessageCost& cost) {
 WorkerTrack::WorkerTrack(const ProcessSample& first, bool born_here) : before_(first) {
   if (!born_here) return;
   before_.messages = 0;
-  since_.cpu = static_cast<double>(first.leader.cpu_ns + first.others.cpu_ns) / kNanosASecond;
+  since_.cpu = at_seconds(saturating_sum(first.leader.cpu_ns, first.others.cpu_ns));
 }
 
 WorkerSeconds WorkerTrack::add(const ProcessSample& sample, double seconds, CostSample& costs) {
@@ -35,9 +35,7 @@ WorkerSeconds WorkerTrack::add(const ProcessSample& sample, double seconds, Cost
   w.alive = seconds;
   w.cpu = passed.cpu;
   w.queued = passed.queued;
-  w.helpers_cpu =
-      static_cast<double>(std::max<std::int64_t>(0, sample.others.cpu_ns - before_.others.cpu_ns)) /
-      kNanosASecond;
+  w.helpers_cpu = grown_seconds(before_.others.cpu_ns, sample.others.cpu_ns);
   w.idle = passed.in(WaitKind::kPoll);
   w.storage = passed.in(WaitKind::kDisk) + passed.in(WaitKind::kNetworkStorage);
   w.locked = passed.in(WaitKind::kFutex) + passed.in(WaitKind::kPipe);
@@ -45,17 +43,15 @@ WorkerSeconds WorkerTrack::add(const ProcessSample& sample, double seconds, Cost
   total_ += w;
   since_.cpu += w.cpu + w.helpers_cpu;
   since_.wait += w.storage + w.sleeps;
-  grown_ = static_cast<double>(std::max<std::int64_t>(0, sample.messages - before_.messages));
+  grown_ = stoker::grown(before_.messages, sample.messages);
   if (grown_ > 0) {
     since_.messages = grown_;
     costs.add(since_);
     since_ = {};
   }
-  const auto more = [](std::int64_t before, std::int64_t after) {
-    return static_cast<double>(std::max<std::int64_t>(0, after - before));
-  };
-  read_ = {more(before_.read_chars, sample.read_chars), more(before_.read_calls, sample.read_calls),
-           more(before_.read_bytes, sample.read_bytes)};
+  read_ = {stoker::grown(before_.read_chars, sample.read_chars),
+           stoker::grown(before_.read_calls, sample.read_calls),
+           stoker::grown(before_.read_bytes, sample.read_bytes)};
   before_ = sample;
   return w;
 }

@@ -44,24 +44,23 @@ struct Prediction {
 Prediction predict(const FitRow& row, const Coefficients& c, Micros gap) {
   Prediction out;
   const CostModel model(row.gpu, c);
-  const auto add = [&](const Kernel& kernel) {
+  const auto add = [&](const Kernel& kernel, double times) {
     const KernelCost cost = model.cost_of(kernel);
-    const double beyond = beyond_floor(cost, kernel, c).count();
+    const double beyond = beyond_floor(cost, kernel, c).count() * times;
     out.by_class[static_cast<std::size_t>(cost.cost_class)] += beyond;
-    return 1e-3 * cost.time.count() - beyond;
+    return 1e-3 * cost.time.count() * times - beyond;
   };
   if (row.program == nullptr) {
     for (const Kernel& kernel : row.kernels) {
-      const double floor = add(kernel);
+      const double floor = add(kernel, 1);
       if (!row.alone) out.elsewhere += floor;
     }
     if (row.alone) out.elsewhere = gap.count();
     return out;
   }
-  for (const Instruction& in : row.program->iteration) {
-    if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst)
-      (void)add(row.program->kernels[in.value]);
-  }
+  row.program->for_each_launch([&](const Kernel& kernel, std::uint32_t, std::int64_t times) {
+    (void)add(kernel, static_cast<double>(times));
+  });
   const double total = 1e-3 * predict_step(*row.program, row.machine, c).total.count();
   // Overlap may hide kernels; the shares of the rest stay.
   const double classes = out.classes();

@@ -152,16 +152,14 @@ const ComparedFigure* ComparedRun::figure(std::string_view name) const {
 ClassTimes class_times(const Program& program, const StepTime& time) {
   ClassTimes classes;
   std::array<double, kStepPhases> operators{};
-  for (const Instruction& i : program.iteration) {
-    if (i.kind != InstructionKind::kLaunch || i.when == When::kFirst) continue;
-    if (i.value >= program.kernels.size() || i.value >= time.kernel_times.size()) continue;
-    const Kernel& kernel = program.kernels[i.value];
-    const double ms = milliseconds(time.kernel_times[i.value]);
+  program.for_each_launch([&](const Kernel& kernel, std::uint32_t k, std::int64_t times) {
+    if (k >= time.kernel_times.size()) return;
+    const double ms = milliseconds(time.kernel_times[k]) * static_cast<double>(times);
     const auto phase = static_cast<std::size_t>(kernel.phase);
     classes.by_phase[phase][std::min(static_cast<std::size_t>(kernel.kernel_class),
                                      kKernelClasses - 1)] += ms;
     operators[phase] += ms;
-  }
+  });
   for (std::size_t p = 0; p < kStepPhases; ++p)
     classes.host[p] = std::max(0.0, milliseconds(time.phase_elapsed[p]) - operators[p]);
   return classes;

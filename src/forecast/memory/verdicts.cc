@@ -63,6 +63,37 @@ std::string host_shortage(const Host& host, const LoaderForecast& loader) {
   return {};
 }
 
+namespace {
+
+/// Adapters leave the weights without gradients and states, which is most of what is missing; the
+/// weights themselves have to fit.
+std::string adapter_words(const Step& step, Bytes usable) {
+  const bool text_model = std::any_of(step.dimensions.begin(), step.dimensions.end(),
+                                      [](const Dimension& d) { return d.name == "seq_len"; });
+  const bool all_trained = std::all_of(step.parameters.begin(), step.parameters.end(),
+                                       [](const Parameter& p) { return p.requires_grad; });
+  if (!text_model || !all_trained || step.mode != "train") return {};
+  // NF4 has four bits an element and a scale for each block; tables of tokens stay as they are.
+  constexpr double kQuantized = 0.6, kForTheRest = 0.8;
+  double weights = 0, quantized = 0, table = 0, table_elements = 0;
+  for (const Parameter& p : step.parameters) {
+    double elements = 1;
+    for (const Polynomial& side : step.types[index(p.type)].shape)
+      elements *= static_cast<double>(side.evaluate({}).value_or(0));
+    const double bytes = elements * size_of(step.types[index(p.type)].dtype);
+    weights += bytes;
+    quantized += kQuantized * elements;
+    if (bytes > table) table = bytes, table_elements = elements;
+  }
+  quantized += table - kQuantized * table_elements;
+  const double room = kForTheRest * static_cast<double>(usable.count());
+  const std::string alone = ", or train adapters alone: ";
+  if (weights < room) return alone + mark(Setting::kLora) + " r=16";
+  return quantized < room ? alone + "--qlora" : std::string();
+}
+
+}  // namespace
+
 std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
   const std::int64_t smallest = std::max<std::int64_t>(1, s.step->dimensions[0].minimum);
   const DeviceFacts& gpu = s.machine.device.facts();
@@ -90,13 +121,7 @@ std::string gpu_shortage(const Scenario& s, const BatchLimits& limits) {
   for (std::size_t i = 1; i < s.step->dimensions.size(); ++i) {
     text += (i == 1 ? ", or a smaller " : " or ") + s.step->dimensions[i].name;
   }
-  // Adapters leave the weights without gradients and states, which is most of what is missing.
-  const bool text_model = std::any_of(s.step->dimensions.begin(), s.step->dimensions.end(),
-                                      [](const Dimension& d) { return d.name == "seq_len"; });
-  const bool all_trained = std::all_of(s.step->parameters.begin(), s.step->parameters.end(),
-                                       [](const Parameter& p) { return p.requires_grad; });
-  if (text_model && all_trained && s.step->mode == "train" && limits.missing > gpu.usable_memory)
-    text += ", or train adapters alone: " + mark(Setting::kLora) + " r=16";
+  if (limits.missing > gpu.usable_memory) text += adapter_words(*s.step, gpu.usable_memory);
   if (fits_fused(s, smallest))
     text += ", or " + mark(Setting::kOptimizerLoop) + " fused, with which it fits";
   return text;

@@ -27,20 +27,18 @@ Result<Roofline> roofline_of(const Scenario& s, const StepTime& time, std::size_
   const auto prepared = TRY(prepare(*s.step, s.job));
   const auto program = TRY(lower(prepared, s.job, s.machine));
   std::map<std::pair<std::uint32_t, KernelClass>, RooflinePoint> sums;
-  for (const Instruction& in : program.iteration) {
-    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
-    if (in.value >= time.kernel_times.size()) continue;
-    const Kernel& k = program.kernels[in.value];
+  program.for_each_launch([&](const Kernel& k, std::uint32_t kernel, std::int64_t times) {
+    if (kernel >= time.kernel_times.size()) return;
     RooflinePoint& p = sums[{k.source, k.kernel_class}];
     // The kernel that computes most names the unit.
-    if (p.flops.count() <= k.flops.count()) p.unit = k.unit;
+    if (p.flops <= k.flops) p.unit = k.unit;
     p.source = k.source;
     p.kernel_class = k.kernel_class;
     p.phase = k.phase;
-    p.flops = Flops(p.flops.count() + k.flops.count());
-    p.bytes += k.read + k.written;
-    p.time += time.kernel_times[in.value];
-  }
+    p.flops += k.flops * static_cast<double>(times);
+    p.bytes += (k.read + k.written) * times;
+    p.time += time.kernel_times[kernel] * static_cast<double>(times);
+  });
   for (const auto& [key, point] : sums) {
     if (point.flops.count() > 0 && point.bytes.count() > 0 && point.time.count() > 0)
       out.points.push_back(point);

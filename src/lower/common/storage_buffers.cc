@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "lower/common/rnn_reserve.h"
@@ -15,6 +16,7 @@ StorageBuffers::StorageBuffers(const Lowering& lowering) : l_(lowering) {
     bytes_.push_back(l_.sizes.storage(StorageId(static_cast<std::uint32_t>(s))));
   }
   buffers_.assign(l_.step.storages.size(), kNone);
+  before_ = buffers_;
   size_rnn_reserves();
 }
 
@@ -60,8 +62,12 @@ Buffer StorageBuffers::description(std::uint32_t storage, BufferRole role) const
 }
 
 BufferId StorageBuffers::renew(std::uint32_t storage, const Buffer& buffer) {
+  if (turns_ && before_[storage] != kNone) {
+    std::swap(before_[storage], buffers_[storage]);
+    return of(storage);
+  }
   const BufferId id = l_.emit.buffer(buffer);
-  buffers_[storage] = static_cast<std::uint32_t>(id);
+  before_[storage] = std::exchange(buffers_[storage], static_cast<std::uint32_t>(id));
   return id;
 }
 

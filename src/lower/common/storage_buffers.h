@@ -22,8 +22,11 @@ class StorageBuffers {
 
   /// A buffer as this storage would need one.
   [[nodiscard]] Buffer description(std::uint32_t storage, BufferRole role) const;
-  /// Another buffer for the storage, which it lies in from now on.
+  /// Another buffer for the storage, which it lies in from now on; while buffers take turns, the
+  /// one that it lay in before the last.
   BufferId renew(std::uint32_t storage, const Buffer& buffer);
+  /// From now on two buffers of a storage that is renewed take turns.
+  void take_turns() { turns_ = true; }
   /// The storage's buffer, made at the first call.
   BufferId ensure(std::uint32_t storage, BufferRole role);
   /// Allocates parameters and buffers before the first iteration.
@@ -36,6 +39,8 @@ class StorageBuffers {
   const Lowering& l_;
   std::vector<Bytes> bytes_;            ///< by storage
   std::vector<std::uint32_t> buffers_;  ///< by storage: its BufferId now
+  std::vector<std::uint32_t> before_;   ///< by storage: the one before, where it was renewed
+  bool turns_ = false;
 };
 
 }  // namespace stoker

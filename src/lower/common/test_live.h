@@ -20,14 +20,14 @@ class Live {
   }
 
   void iterate() {
-    run(program_.iteration, iterations_ == 0, last_was_iteration_);
+    run(program_.iteration, iterations_ == 0, last_was_iteration_, program_.repeated);
     ++iterations_;
     last_was_iteration_ = true;
   }
   /// All repetitions of a pass, and its end. Peaks are those of the pass.
   void pass(const ExtraPass& pass) {
     peak_ = total_;
-    for (int i = 0; i < pass.repeats; ++i) run(pass.instructions, i == 0, i > 0);
+    for (int i = 0; i < pass.repeats; ++i) run(pass.instructions, i == 0, i > 0, pass.repeated);
     run(pass.end, true, true);
     last_was_iteration_ = false;
   }
@@ -52,9 +52,13 @@ class Live {
  private:
   using Roles = std::array<Bytes, kBufferRoles>;
 
-  void run(const std::vector<Instruction>& instructions, bool first, bool succeeds) {
+  void run(const std::vector<Instruction>& instructions, bool first, bool succeeds,
+           const Repeated& repeated = {}) {
     ++round_;
-    for (const Instruction& i : instructions) {
+    std::int64_t again = repeated.times - 1;
+    for (std::size_t at = 0; at < instructions.size(); ++at) {
+      if (at == repeated.to && again > 0) at = repeated.from, --again;
+      const Instruction& i = instructions[at];
       if ((i.when == When::kFirst && !first) || (i.when == When::kLater && first)) continue;
       if (i.kind == InstructionKind::kAllocate) allocate(i.value);
       if (i.kind == InstructionKind::kFree) free_newest(i.value);

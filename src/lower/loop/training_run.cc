@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lower/loop/micro_batches.h"
 #include "lower/loop/step_walk.h"
 #include "lower/optimizer/parameter_update.h"
 
@@ -13,6 +14,16 @@ namespace {
 
 /// Kernels and instructions that are made room for at once; steps beyond grow as they go.
 constexpr std::size_t kMostReserved = 1 << 16;
+
+/// Frees what the iteration before left, within the first micro-batch and so ahead of what is
+/// repeated.
+void insert_frees(BatchBuffers& into, const BatchBuffers& before,
+                  const std::vector<Instruction>& instructions, Repeated& repeated) {
+  const std::size_t count = instructions.size();
+  into.insert_frees_of(before);
+  repeated.from += instructions.size() - count;
+  repeated.to += instructions.size() - count;
+}
 
 }  // namespace
 
@@ -26,10 +37,10 @@ TrainingRun::TrainingRun(const Step& step, const StepPlan& plan, const Sizes& si
       batch_(l_, storages_),
       gradients_(l_, storages_) {
   // Kernels are large: most operators have one, some two.
-  const std::size_t operators = step.operators.size() * static_cast<std::size_t>(job.accumulate);
+  const auto walks = static_cast<std::size_t>(std::min(job.accumulate, kMostWrittenOut));
+  const std::size_t operators = step.operators.size() * walks;
   program_.kernels.reserve(std::min(kMostReserved, operators + operators / 4));
-  program_.iteration.reserve(
-      std::min(kMostReserved, 2 * step.events.size() * static_cast<std::size_t>(job.accumulate)));
+  program_.iteration.reserve(std::min(kMostReserved, 2 * step.events.size() * walks));
   program_.batch = job.batch;
   program_.micro_batches = job.accumulate;
   program_.records_graph = step.mode != "inference";
@@ -43,7 +54,7 @@ TrainingRun::TrainingRun(const Step& step, const StepPlan& plan, const Sizes& si
 
 void TrainingRun::iteration() {
   StepWalk walk(l_, storages_, batch_, gradients_, libraries_);
-  for (int i = 0; i < job_.accumulate; ++i) walk.micro_batch({i, job_.accumulate});
+  program_.repeated = walk_micro_batches(walk, storages_, l_, job_.accumulate);
   walk.await_collectives();
   const std::size_t from = program_.iteration.size();
   gradients_.copy_buckets_back();
@@ -55,7 +66,7 @@ void TrainingRun::iteration() {
   }
   if (zeroes_after_step(job_)) gradients_.zero_after_step();
   if (job_.drop_output) batch_.drop_outputs();
-  batch_.insert_frees_of(batch_);
+  insert_frees(batch_, batch_, program_.iteration, program_.repeated);
 }
 
 void TrainingRun::add_last_batch(std::int64_t batch, const Sizes& sizes) {
@@ -68,11 +79,11 @@ void TrainingRun::add_last_batch(std::int64_t batch, const Sizes& sizes) {
   Gradients gradients(l, storages);
   gradients.share_buckets(gradients_);
   StepWalk walk(l, storages, names, gradients, libraries_);
-  for (int i = 0; i < job_.accumulate; ++i) walk.micro_batch({i, job_.accumulate});
+  pass.repeated = walk_micro_batches(walk, storages, l, job_.accumulate);
   walk.await_collectives();
   pass.instructions.insert(pass.instructions.end(), update_.begin(), update_.end());
   if (zeroes_after_step(job_)) gradients.zero_after_step();
-  names.insert_frees_of(batch_);
+  insert_frees(names, batch_, pass.instructions, pass.repeated);
   names.free_all(end);
   program_.passes.push_back(std::move(pass));
 }

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,17 @@ const std::vector<Loop>& loops() {
        [](Job& j) {
          j.gpus = 2;
          j.gradient_as_bucket_view = j.zero_grad_fills = true;
+       }},
+      {"many micro-batches",
+       [](Job& j) {
+         j.prefetching_loader = j.clip = j.grad_scaler = true;
+         j.accumulate = 37;
+       }},
+      {"many micro-batches, buckets",
+       [](Job& j) {
+         j.gpus = 2;
+         j.zero_grad_fills = j.drop_output = true;
+         j.accumulate = 4096;
        }},
       {"validation that forgot no_grad", [](Job& j) { j.validation_no_grad = false; }},
       {"blocks checkpointed", [](Job& j) { j.checkpoint = {"blocks"}; }},
@@ -110,6 +123,22 @@ void expect_ids_in_range(const Program& program) {
   }
 }
 
+/// How often most of the step's operators run.
+std::int64_t micro_batches_of(const Program& program, const std::vector<Instruction>& instructions,
+                              const Repeated& repeated) {
+  std::map<std::uint32_t, std::int64_t> runs;  // of operators, by the first kernel of each run
+  std::uint32_t last = Kernel::kSynthesized;
+  program.for_each_launch(instructions, repeated,
+                          [&](const Kernel& kernel, std::uint32_t, std::int64_t times) {
+                            if (kernel.source != Kernel::kSynthesized && kernel.source != last)
+                              runs[kernel.source] += times;
+                            last = kernel.source;
+                          });
+  std::map<std::int64_t, int> often;
+  for (const auto& [source, count] : runs) ++often[count];
+  return std::ranges::max_element(often, {}, [](const auto& entry) { return entry.second; })->first;
+}
+
 TEST(ZooLoops, LeakNothing) {
   const std::filesystem::path zoo = std::filesystem::path(STOKER_SOURCE_DIR) / "data" / "zoo";
   int programs = 0;
@@ -131,12 +160,16 @@ TEST(ZooLoops, LeakNothing) {
       const auto program = lower(*step, job, ampere());
       ASSERT_TRUE(program) << program.error().text();
       ASSERT_EQ(program->passes.size(), 2U);
+      EXPECT_EQ(micro_batches_of(*program, program->iteration, program->repeated), job.accumulate);
+      EXPECT_EQ(
+          micro_batches_of(*program, program->passes[0].instructions, program->passes[0].repeated),
+          job.accumulate);
       expect_ids_in_range(*program);
       expect_steady(*program);
       ++programs;
     }
   }
-  EXPECT_GE(programs, 28 * 3 * 7);
+  EXPECT_GE(programs, 28 * 3 * 9);
 }
 
 }  // namespace

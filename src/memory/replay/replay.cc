@@ -31,10 +31,14 @@ struct Round {
       false;  ///< the round before was of the same kind: what it left behind must be there
 };
 
+/// Repetitions of micro-batches in a row that change nothing, after which none will.
+constexpr int kSurelyAlike = 16;
+
 /// An instruction of a round.
 struct Place {
   Round round;
   std::uint32_t instruction = 0;
+  std::int64_t time = 0;  ///< how often it was executed in the round before
   [[nodiscard]] Moment moment() const { return {round.iteration, round.pass, instruction, {}}; }
 };
 
@@ -55,7 +59,7 @@ class Replayer {
     if (options_.detail == ReplayDetail::kBreakdown && stop == nullptr) recorder_.emplace(program_);
     run_rounds();
     const AllocatorStats& stats = allocator_.stats();
-    outcome_.retries = stats.retries;
+    outcome_.retries = stats.retries + unseen_retries_;
     outcome_.device_mallocs = stats.device_mallocs;
     outcome_.device_frees = stats.device_frees;
     const auto& done = outcome_.iterations;
@@ -117,10 +121,11 @@ class Replayer {
   }
 
   void run_rounds() {
-    if (!execute(program_.setup, false)) return;
+    if (!execute(program_.setup, {}, false)) return;
     for (int i = 0; i < options_.iterations; ++i) {
       round_ = {round_.number + 1, i, Moment::kTraining, i == 0, i > 0};
-      const auto memory = measured(program_.iteration, i + 1 == options_.iterations);
+      const auto memory =
+          measured(program_.iteration, program_.repeated, i + 1 == options_.iterations);
       if (!memory) return;
       outcome_.iterations.push_back(*memory);
     }
@@ -129,7 +134,7 @@ class Replayer {
       if (!run_pass(static_cast<int>(p))) return;
     }
     round_ = {round_.number + 1, options_.iterations, Moment::kTraining, false, false};
-    outcome_.resumed = measured(program_.iteration, false);
+    outcome_.resumed = measured(program_.iteration, program_.repeated, false);
   }
 
   bool run_pass(int pass) {
@@ -137,12 +142,12 @@ class Replayer {
     std::optional<IterationMemory> all;
     for (int i = 0; i < extra.repeats; ++i) {
       round_ = {round_.number + 1, i, pass, i == 0, i > 0};
-      const auto memory = measured(extra.instructions, i + 1 == extra.repeats);
+      const auto memory = measured(extra.instructions, extra.repeated, i + 1 == extra.repeats);
       if (!memory) return false;
       all = all ? joined(*all, *memory) : *memory;
     }
     round_ = {round_.number + 1, extra.repeats, pass, false, false};
-    const auto end = measured(extra.end, false);
+    const auto end = measured(extra.end, {}, false);
     if (!end) return false;
     all = all ? joined(*all, *end) : *end;
     outcome_.passes.push_back(*all);
@@ -163,23 +168,29 @@ class Replayer {
 
   /// Executes a round; absent when it ended early.
   std::optional<IterationMemory> measured(const std::vector<Instruction>& instructions,
-                                          bool recorded) {
+                                          const Repeated& repeated, bool recorded) {
     allocator_.reset_peaks();
     const std::int64_t retries = allocator_.stats().retries;
     const Bytes fresh = fresh_bytes();
-    if (!execute(instructions, recorded && recorder_.has_value())) return std::nullopt;
+    if (!execute(instructions, repeated, recorded && recorder_.has_value())) return std::nullopt;
+    return since(retries, fresh);
+  }
+
+  /// The allocator as it is, and what happened since it had these counts.
+  [[nodiscard]] IterationMemory since(std::int64_t retries, Bytes fresh) const {
     const AllocatorStats& stats = allocator_.stats();
-    return IterationMemory{stats.allocated_peak,    stats.reserved_peak,  stats.requested_peak,
-                           stats.allocated,         stats.reserved,       stats.requested,
-                           stats.retries - retries, fresh_bytes() - fresh};
+    return {stats.allocated_peak,    stats.reserved_peak,  stats.requested_peak,
+            stats.allocated,         stats.reserved,       stats.requested,
+            stats.retries - retries, fresh_bytes() - fresh};
   }
 
   [[nodiscard]] Bytes fresh_bytes() const {
-    if constexpr (std::is_same_v<Allocator, Heap>) return allocator_.fresh();
+    if constexpr (std::is_same_v<Allocator, Heap>) return allocator_.fresh() + unseen_fresh_;
     else return {};
   }
 
-  bool execute(const std::vector<Instruction>& instructions, bool recorded) {
+  bool execute(const std::vector<Instruction>& instructions, const Repeated& repeated,
+               bool recorded) {
     if (recorded) {
       recorder_->begin(instructions,
                        round_.pass == Moment::kTraining
@@ -187,8 +198,42 @@ class Replayer {
                            : program_.passes[static_cast<std::size_t>(round_.pass)].name);
       role_bytes_ = live_bytes().by_role;
     }
-    const auto count = static_cast<std::uint32_t>(instructions.size());
-    for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t from = repeated.from, to = repeated.to;
+    return run_part(instructions, 0, from, recorded) && repeat(instructions, repeated, recorded) &&
+           run_part(instructions, to, instructions.size(), recorded);
+  }
+
+  /// Once repetitions do to the allocator what the ones before did, the rest would as well.
+  bool repeat(const std::vector<Instruction>& instructions, const Repeated& repeated,
+              bool recorded) {
+    IterationMemory before;
+    int alike = 0;
+    for (time_ = 0; time_ < repeated.times; ++time_) {
+      const std::int64_t retries = allocator_.stats().retries;
+      const Bytes fresh = fresh_bytes();
+      if (!run_part(instructions, repeated.from, repeated.to, recorded && time_ == 0)) return false;
+      const IterationMemory now = since(retries, fresh);
+      alike = time_ > 0 && same(before, now) ? alike + 1 : 0;
+      if (alike == kSurelyAlike) {
+        const std::int64_t left_out = repeated.times - 1 - time_;
+        unseen_fresh_ += now.fresh * left_out;
+        unseen_retries_ += now.retries * left_out;
+        break;
+      }
+      before = now;
+    }
+    time_ = 0;
+    return true;
+  }
+
+  [[nodiscard]] static bool same(const IterationMemory& before, const IterationMemory& after) {
+    return repeats(before, after) && before.allocated_peak == after.allocated_peak &&
+           before.allocated_end == after.allocated_end && before.fresh == after.fresh;
+  }
+
+  bool run_part(const std::vector<Instruction>& instructions, std::size_t from, std::size_t to,
+                bool recorded) {
+    for (auto i = static_cast<std::uint32_t>(from); i < to; ++i) {
       const Instruction& instruction = instructions[i];
       if (applies(instruction.when, round_.first)) {
         switch (instruction.kind) {
@@ -212,7 +257,8 @@ class Replayer {
         }
       }
       if (recorded) record(i);
-      if (round_.number == stop_.round.number && i == stop_.instruction) return false;
+      if (round_.number == stop_.round.number && i == stop_.instruction && time_ == stop_.time)
+        return false;
     }
     return true;
   }
@@ -236,7 +282,7 @@ class Replayer {
         return true;
       }
       outcome_.failure = ReplayFailure{block.error(), BufferId{id}, buffer.role, buffer.module,
-                                       with_phase(program_, Place{round_, at}.moment())};
+                                       with_phase(program_, Place{round_, at, time_}.moment())};
       return false;
     }
     if (live.born != Live::kNothing) {
@@ -257,12 +303,12 @@ class Replayer {
     outcome_.requested_peak = std::max(outcome_.requested_peak, stats.requested);
     if (stats.allocated > outcome_.allocated_peak) {
       outcome_.allocated_peak = stats.allocated;
-      peak_ = {round_, at};
+      peak_ = {round_, at, time_};
     }
     if (stats.reserved > reserved_before && stats.reserved > outcome_.reserved_peak) {
       outcome_.reserved_peak = stats.reserved;
       outcome_.idle_at_reserved_peak = stats.reserved - stats.allocated;
-      reserved_most_ = {round_, at};
+      reserved_most_ = {round_, at, time_};
     }
   }
 
@@ -309,6 +355,9 @@ class Replayer {
   std::vector<Live> live_;
   MemoryOutcome outcome_;
   Round round_;
+  std::int64_t time_ = 0;  ///< as in Place
+  Bytes unseen_fresh_{};   ///< of repetitions that were left out
+  std::int64_t unseen_retries_ = 0;
   Place stop_, peak_, reserved_most_;
   RoleBytes role_bytes_{};  ///< right while a round is recorded
   std::optional<TimelineRecorder> recorder_;
@@ -355,50 +404,6 @@ MemoryOutcome replay(const Program& program, const ReplayOptions& options) {
   if (options.heap)
     return replay_with(program, options, [&] { return Heap(*options.heap, memory); });
   return replay_with(program, options, [&] { return CachingAllocator(options.allocator, memory); });
-}
-
-bool surely_fits(const Program& program, const ReplayOptions& options) {
-  const AllocatorConfig& config = options.allocator;
-  if (!options.capacity || options.heap || config.expandable_segments || config.memory_fraction)
-    return false;
-  std::int64_t room = options.capacity->count();
-  const auto all_fit = [&](const std::vector<Instruction>& instructions, int times) {
-    for (const Instruction& instruction : instructions) {
-      if (instruction.kind != InstructionKind::kAllocate) continue;
-      if (instruction.value >= program.buffers.size()) continue;
-      const Bytes requested = program.buffers[instruction.value].bytes;
-      if (requested.count() <= 0) continue;
-      if (requested > *options.capacity) return false;
-      const int often = instruction.when == When::kFirst ? 1 : times;
-      room -= often * segment_size(block_size(requested, config), config).count();
-      if (room < 0) return false;
-    }
-    return true;
-  };
-  // The iterations, and one more after the passes.
-  const bool training =
-      all_fit(program.setup, 1) && all_fit(program.iteration, options.iterations + 1);
-  return training &&
-         std::all_of(program.passes.begin(), program.passes.end(), [&](const ExtraPass& pass) {
-           return all_fit(pass.instructions, pass.repeats) && all_fit(pass.end, 1);
-         });
-}
-
-Bytes smallest_capacity(const Program& program, const ReplayOptions& options) {
-  ReplayOptions trial = options;
-  trial.detail = ReplayDetail::kVerdict;
-  trial.capacity.reset();
-  trial.allocator.memory_fraction.reset();  // a share of the very capacity that is looked for
-  const std::int64_t step = kLargeRounding.count();
-  std::int64_t fails =
-      -1;  // in steps: even nothing may be enough, for a program that allocates nothing
-  std::int64_t fits = (replay(program, trial).reserved_peak.count() + step - 1) / step;
-  while (fits - fails > 1) {
-    const std::int64_t middle = fails + (fits - fails) / 2;
-    trial.capacity = Bytes{middle * step};
-    (replay(program, trial).fits() ? fits : fails) = middle;
-  }
-  return Bytes{fits * step};
 }
 
 Bytes outside_bytes(const Program& program) {

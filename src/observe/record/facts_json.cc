@@ -1,5 +1,7 @@
 #include "observe/record/facts_json.h"
 
+#include <algorithm>
+
 #include "json/text.h"
 #include "json/value.h"
 #include "observe/proc/proc_text.h"
@@ -8,6 +10,8 @@ namespace stoker::record {
 namespace {
 
 constexpr int kDepth = 4;
+/// No machine has more.
+constexpr double kMostCores = 1e6;
 
 std::vector<std::string> texts_of(const json::Value& list) {
   std::vector<std::string> texts;
@@ -59,9 +63,9 @@ std::optional<WatchFacts> facts_from_json(std::string_view text) {
   WatchFacts f;
   f.unix_ns = value->value("unix_ns", 0L);
   f.sample_ns = value->value("sample_ns", 0L);
-  f.cores = value->value("cores", 0.0);
-  f.processors = value->value("processors", 0L);
-  f.quota = value->value("quota", 0.0);
+  f.cores = std::clamp(value->value("cores", 0.0), 0.0, kMostCores);
+  f.processors = std::clamp(value->value("processors", 0L), 0L, static_cast<long>(kMostCores));
+  f.quota = std::clamp(value->value("quota", 0.0), 0.0, kMostCores);
   f.memory = value->value("memory", 0L);
   f.processor = clean((*value)["processor"]);
   f.kernel = clean((*value)["kernel"]);

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <limits>
 
 #include "base/files.h"
 #include "observe/record/block.h"
@@ -88,6 +89,18 @@ TEST(Recording, ComesBackAsItWasWritten) {
   EXPECT_EQ(summary.end, "ended");
   EXPECT_EQ(summary.damaged_bytes, 0);
   EXPECT_EQ(summary.cut_bytes, 0);
+}
+
+TEST(Recording, NumbersOfBothEndsOfTheRangeComeBack) {
+  std::vector<Sample> samples{sample_at(1'000'000'000), sample_at(2'000'000'000)};
+  samples[0].at_ns = std::numeric_limits<std::int64_t>::min();
+  samples[1].at_ns = std::numeric_limits<std::int64_t>::max();
+  samples[0].processes[0].leader.cpu_ns = std::numeric_limits<std::int64_t>::max();
+  samples[1].processes[0].leader.cpu_ns = std::numeric_limits<std::int64_t>::min();
+  const auto read = record::decode_samples(record::encode_samples(samples));
+  ASSERT_TRUE(read);
+  EXPECT_EQ((*read)[1].at_ns, samples[1].at_ns);
+  EXPECT_EQ((*read)[1].processes[0].leader.cpu_ns, samples[1].processes[0].leader.cpu_ns);
 }
 
 TEST(Recording, CutAtAnyByteItIsReadUpToThere) {

@@ -11,6 +11,14 @@ namespace {
 /// No list of a sample is longer; a number above it is damage.
 constexpr std::uint64_t kMostEntries = 1 << 20;
 
+/// Numbers may be anything: differences wrap, so that their sums give the numbers back.
+std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
 template <class Each>
 std::uint64_t count_fields(Each each) {
   std::uint64_t count = 0;
@@ -42,7 +50,7 @@ constexpr auto kGpu = [](auto& g, auto visit) { each_gpu_field(g, visit); };
 template <class Value, class EachOf>
 void put_fields(std::string& out, const Value& value, const Value& base, EachOf each) {
   each_pair(value, base, each, [&](const std::int64_t& field, std::int64_t before) {
-    put_signed(out, field - before);
+    put_signed(out, wrapped_difference(field, before));
   });
 }
 
@@ -52,9 +60,7 @@ void take_fields(Varints& in, std::uint64_t written, Value& value, const Value& 
   std::uint64_t taken = 0;
   each_pair(value, base, each, [&](std::int64_t& field, std::int64_t before) {
     if (taken >= written) return;
-    // Damage may hold any number: the sum wraps instead of being undefined.
-    field = static_cast<std::int64_t>(static_cast<std::uint64_t>(before) +
-                                      static_cast<std::uint64_t>(in.take_signed()));
+    field = wrapped_sum(before, in.take_signed());
     ++taken;
   });
   for (; taken < written && in.good(); ++taken) in.take_signed();
@@ -69,7 +75,7 @@ void take_looks(Varints& in, std::uint64_t kinds, Looks& looks, const Looks& bas
   for (std::uint64_t i = 0; i < kinds; ++i) {
     const std::int64_t grown = in.take_signed();
     if (i < kWaitKinds)
-      looks.count[i] = static_cast<std::uint32_t>(std::int64_t{base.count[i]} + grown);
+      looks.count[i] = static_cast<std::uint32_t>(wrapped_sum(std::int64_t{base.count[i]}, grown));
   }
 }
 
@@ -87,7 +93,7 @@ Widths own_widths() {
 }
 
 void put_sample(std::string& out, const Sample& sample, Base& base) {
-  put_signed(out, sample.at_ns - base.at_ns);
+  put_signed(out, wrapped_difference(sample.at_ns, base.at_ns));
   base.at_ns = sample.at_ns;
   put(out, sample.processes.size());
   for (const ProcessSample& p : sample.processes) {
@@ -113,8 +119,7 @@ void put_sample(std::string& out, const Sample& sample, Base& base) {
 }
 
 bool take_sample(Varints& in, const Widths& widths, Base& base, Sample& sample) {
-  sample.at_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(base.at_ns) +
-                                           static_cast<std::uint64_t>(in.take_signed()));
+  sample.at_ns = wrapped_sum(base.at_ns, in.take_signed());
   base.at_ns = sample.at_ns;
   const std::uint64_t processes = in.take();
   if (processes > kMostEntries) return false;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/saturating.h"
 #include "json/text.h"
 #include "json/value.h"
 
@@ -48,6 +49,8 @@ std::optional<std::int64_t> whole(std::string_view text) {
   return value;
 }
 
+void add_whole(std::int64_t& sum, std::int64_t more) { sum = saturating_sum(sum, more); }
+
 }  // namespace
 
 void ToldSteps::take(std::string_view bytes) {
@@ -88,8 +91,8 @@ void ToldSteps::line(std::string_view text) {
   const json::Value block = parsed(text);
   const json::Value* inner = block.find("rows");
   if (inner == nullptr) return;
-  block_clock_ = static_cast<std::int64_t>(number(block, "clock_ns", 0));
-  block_rows_ = static_cast<std::size_t>(std::max(0.0, number(block, "rows", 0)));
+  block_clock_ = saturating_whole(number(block, "clock_ns", 0));
+  block_rows_ = static_cast<std::size_t>(saturating_whole(std::max(0.0, number(block, "rows", 0))));
   skipping_ = false;
 }
 
@@ -131,8 +134,8 @@ void ToldSteps::row(std::string_view text) {
       good = good && count && *count >= 0;
       if (!good) return;
       if (column == kStart) found.start = *count;
-      if (column == kGap) found.whole += *count;
-      if (column == kTotal) found.whole += *count, found.total = *count;
+      if (column == kGap) add_whole(found.whole, *count);
+      if (column == kTotal) add_whole(found.whole, *count), found.total = *count;
       if (column == kWait) found.wait = *count;
       if (column == kSamples) found.samples = *count;
     }
@@ -145,9 +148,10 @@ void ToldSteps::row(std::string_view text) {
 void ToldSteps::end_block() {
   if (!block_.empty()) {
     const Row& last = block_.back();
-    const std::int64_t zero = block_clock_ - last.start - last.total;
+    const std::int64_t zero =
+        saturating_difference(block_clock_, saturating_sum(last.start, last.total));
     for (const Row& row : block_) {
-      if (zero + row.start >= since_ns_) count(row);
+      if (saturating_sum(zero, row.start) >= since_ns_) count(row);
     }
   }
   block_.clear();
@@ -157,7 +161,7 @@ void ToldSteps::end_block() {
 void ToldSteps::count(const Row& row) {
   if (!row.train) {
     sum_.validation_steps += 1;
-    sum_.validation_ns += row.whole;
+    add_whole(sum_.validation_ns, row.whole);
     return;
   }
   if (!row.ended) return;
@@ -165,9 +169,9 @@ void ToldSteps::count(const Row& row) {
   ++trained_;
   if (from_first_ && static_cast<std::int64_t>(first_.size()) < kWarmUp) first_.push_back(row);
   sum_.steps += 1;
-  sum_.ns += row.whole;
-  sum_.wait_ns += row.wait;
-  sum_.samples += row.samples;
+  add_whole(sum_.ns, row.whole);
+  add_whole(sum_.wait_ns, row.wait);
+  add_whole(sum_.samples, row.samples);
 }
 
 void ToldSteps::report(std::string_view text) {
@@ -176,12 +180,12 @@ void ToldSteps::report(std::string_view text) {
   if (at < 0 || at * kNanosASecond < static_cast<double>(since_ns_) || step < 0) return;
   if (report_from_ < 0) {
     report_from_ = at;
-    report_step_ = static_cast<std::int64_t>(step);
+    report_step_ = saturating_whole(step);
     return;
   }
-  sum_.steps = std::max<std::int64_t>(0, static_cast<std::int64_t>(step) - report_step_);
-  sum_.ns = static_cast<std::int64_t>((at - report_from_) * kNanosASecond);
-  sum_.samples += static_cast<std::int64_t>(std::max(0.0, number(one, "samples", 0)));
+  sum_.steps = std::max<std::int64_t>(0, saturating_whole(step) - report_step_);
+  sum_.ns = saturating_whole((at - report_from_) * kNanosASecond);
+  add_whole(sum_.samples, saturating_whole(std::max(0.0, number(one, "samples", 0))));
 }
 
 Told ToldSteps::told() const {

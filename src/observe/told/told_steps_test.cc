@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <limits>
 
 #include "observe/told/told_watch.h"
 
@@ -46,6 +47,26 @@ TEST(ToldSteps, CountsAsAnObservationDoes) {
   EXPECT_EQ(told.ns, 90 * 40 * kMilli);
   EXPECT_EQ(told.wait_ns, 90 * 10 * kMilli);
   EXPECT_EQ(told.samples, 90 * 8);
+}
+
+TEST(ToldSteps, NumbersThatNoRunHasAreCutAtTheEndOfTheRange) {
+  constexpr const char* kMost = "9223372036854775807";
+  std::string text = kHeader + R"({"block":0,"rows":60,"lost":0,"clock_ns":1e300})" + "\n";
+  for (int i = 0; i < 60; ++i) {
+    text += "[1,1,\"train\",\"ok\"";
+    for (int column = 0; column < 5; ++column) text += std::string(",") + kMost;
+    text += "]\n";
+  }
+  ToldSteps steps(0);
+  steps.take(text);
+  EXPECT_EQ(steps.told().steps, 60);
+  EXPECT_GT(steps.told().ns, 0);
+
+  ToldSteps reports(0);
+  reports.take(
+      "{\"monotonic\":1,\"step\":0}\n{\"monotonic\":1e300,\"step\":1e300,"
+      "\"samples\":1e300}\n");
+  EXPECT_EQ(reports.told().steps, std::numeric_limits<std::int64_t>::max());
 }
 
 TEST(ToldSteps, APieceMayEndAnywhere) {

@@ -73,7 +73,9 @@ Status check_names(const SettingRow& setting, const Binding& binding) {
   const auto* text = std::get_if<std::string*>(&binding.target);
   if (setting.values.empty() || text == nullptr || (*text)->empty()) return {};
   const std::vector<std::string> known = names_in(setting.values);
-  for (const std::string& name : split(**text, ',')) {
+  const std::vector<std::string> names =
+      setting.several ? split(**text, ',') : std::vector<std::string>{**text};
+  for (const std::string& name : names) {
     const bool found = std::any_of(known.begin(), known.end(), [&](const std::string& k) {
       return simplified(k) == simplified(name);
     });

@@ -58,6 +58,7 @@ struct SettingRow {
   char letter = 0;              ///< 'o': -o is another name for it
   bool positional = false;      ///< given by its place, without dashes
   bool required = false;
+  bool several = false;       ///< of one of `values`: several may be given, with commas
   bool keeps_commas = false;  ///< of a list: a comma belongs to the value, which is given again
   bool counts = false;        ///< of a whole number: 1.28M and 50k are understood
   bool training = false;      ///< means nothing for a step without a backward pass

@@ -61,6 +61,22 @@ TEST(SettingsTest, ValuesAreTakenByTheNamesThatOthersHave) {
   EXPECT_EQ(ours(""), "");
 }
 
+TEST(SettingsTest, SeveralValuesAreForThoseThatTakeSeveral) {
+  int tried = 0;
+  for (const SettingRow& setting : all_settings()) {
+    const auto known = names_in(setting.values);
+    if (known.size() < 2) continue;
+    for (const std::string& verb : names_in(setting.verbs)) {
+      std::string text = known[0] + "," + known[1];
+      const Binding binding{setting.name, &text};
+      EXPECT_EQ(check_values(verb, std::span(&binding, 1)).has_value(), setting.several)
+          << verb << " --" << setting.name;
+      ++tried;
+    }
+  }
+  EXPECT_GT(tried, 20);
+}
+
 TEST(SettingsTest, EachAliasOfAValueStandsForOne) {
   for (const SettingRow& setting : all_settings()) {
     const auto known = names_in(setting.values);

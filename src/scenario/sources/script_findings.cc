@@ -6,6 +6,7 @@
 #include <functional>
 #include <string_view>
 
+#include "base/saturating.h"
 #include "base/setting.h"
 #include "scenario/request/job_words.h"
 
@@ -21,7 +22,7 @@ std::string text_of(const json::Value& row, const char* key) {
 
 std::int64_t whole_of(const json::Value& row, const char* key) {
   const json::Value* value = row.find(key);
-  return value != nullptr && value->is_number() ? static_cast<std::int64_t>(value->as_double()) : 0;
+  return value != nullptr && value->is_number() ? value->as_integer() : 0;
 }
 
 ScriptFinding finding_of(const json::Value& row) {
@@ -45,7 +46,7 @@ struct Taker {
 };
 
 void take_whole(std::optional<std::int64_t>& into, const ScriptFinding& finding) {
-  if (finding.number && *finding.number >= 0) into = static_cast<std::int64_t>(*finding.number);
+  if (finding.number && *finding.number >= 0) into = saturating_whole(*finding.number);
 }
 
 void take_parallel(RunRequest& r, const ScriptFinding& finding) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/saturating.h"
 #include "base/text.h"
 #include "system/system_files.h"
 
@@ -12,6 +13,8 @@ namespace stoker::study {
 namespace {
 
 constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
+/// A hundred years: what is longer is none that anybody waits for.
+constexpr double kLongestTime = 36525 * kDay;
 
 std::optional<double> seconds_of(std::string_view unit) {
   if (unit.empty() || unit == "s" || unit == "sec") return 1;
@@ -42,11 +45,7 @@ std::optional<double> by_clock(std::string_view text) {
   return total;
 }
 
-}  // namespace
-
-std::optional<double> parse_seconds(std::string_view text) {
-  text = trimmed(text);
-  if (text.find(':') != std::string_view::npos) return by_clock(text);
+std::optional<double> by_units(std::string_view text) {
   double total = 0;
   bool any = false;
   while (!text.empty()) {
@@ -63,12 +62,19 @@ std::optional<double> parse_seconds(std::string_view text) {
     any = true;
     text = trimmed(text.substr(end));
   }
-  if (!any || !std::isfinite(total)) return std::nullopt;
-  return total;
+  return any ? std::optional(total) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> parse_seconds(std::string_view text) {
+  text = trimmed(text);
+  const auto seconds = text.find(':') != std::string_view::npos ? by_clock(text) : by_units(text);
+  return seconds && *seconds <= kLongestTime ? seconds : std::nullopt;
 }
 
 std::string clock_text(double seconds) {
-  auto left = static_cast<std::int64_t>(std::ceil(seconds));
+  auto left = saturating_whole(std::ceil(seconds));
   const std::int64_t days = left / 86400;
   left %= 86400;
   char text[64];

@@ -18,7 +18,8 @@ TEST(Duration, IsReadInTheWaysThatPeopleWriteIt) {
 }
 
 TEST(Duration, AnythingElseIsNone) {
-  for (const char* text : {"", "soon", "10 parsecs", "-5s", "1:2:3:4", "1h30x", "."})
+  for (const char* text : {"", "soon", "10 parsecs", "-5s", "1:2:3:4", "1h30x", ".", "1e308:00",
+                           "99999999999999999999d", "40000000d", "9223372036854775807-0:00:00"})
     EXPECT_EQ(parse_seconds(text), std::nullopt) << text;
 }
 
@@ -26,6 +27,7 @@ TEST(Duration, IsWrittenAsSlurmTakesIt) {
   EXPECT_EQ(clock_text(600), "0:10:00");
   EXPECT_EQ(clock_text(0.2), "0:00:01");
   EXPECT_EQ(clock_text(216000), "2-12:00:00");
+  EXPECT_EQ(clock_text(36525 * 86400.0), "36525-0:00:00");
 }
 
 }  // namespace

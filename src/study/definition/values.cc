@@ -41,7 +41,8 @@ std::optional<double> end_of(std::string_view text) {
   if (text.find('^') == std::string_view::npos) return as_number(text);
   const auto power = power_of(text);
   if (!power) return std::nullopt;
-  return std::pow(power->first, power->second);
+  const double value = std::pow(power->first, power->second);
+  return std::isfinite(value) && value > 0 ? std::optional(value) : std::nullopt;
 }
 
 bool whole(double value) { return value == std::floor(value); }

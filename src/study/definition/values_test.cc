@@ -57,6 +57,9 @@ TEST(Values, WhatCannotBeMeantIsRefusedWithTheCure) {
   EXPECT_EQ(refused("1..8x1"), "\"1..8x1\" needs a factor above 1 behind x");
   EXPECT_EQ(refused("1..8+0"), "\"1..8+0\" needs a step above 0 behind +");
   EXPECT_EQ(refused("1..b"), "\"1..b\" is no range: write 0..8, 0..64+8, 32..1024x2, 2^9..2^14");
+  // Ends that no number holds.
+  for (const char* range : {"2^9999..2^9999", "2^1..2^9999", "2^-9999..2^1"})
+    EXPECT_NE(refused(range).find("is no range"), std::string::npos) << range;
   EXPECT_EQ(refused(""), "\"\" has an empty value; write 32,64,128 or 0..8");
   EXPECT_EQ(refused("1,2,1"), "\"1,2,1\" has 1 twice; repeat = 2 runs settings again");
   EXPECT_EQ(refused("1..1000000000"),

@@ -229,7 +229,9 @@ NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c)
 /// GPUs that a machine without a switch joins by links of their own; 0: a switch, or a pair.
 int mesh_of(const Gpu& gpu) {
   const std::string link = simplified(gpu.link);
-  if (link == simplified("NVLink 1") || link == simplified("NVLink 2")) return 8;  // a cube
+  // A cube of 8, in which a P100 has a link to each of 4 others.
+  if (link == simplified("NVLink 1")) return 5;
+  if (link == simplified("NVLink 2")) return 8;
   if (link != simplified("Infinity Fabric")) return 0;
   // MI300X: a link of 128 GB/s to each of 7 others; MI100: 92 to each of 3. MI210 and MI250X sit in
   // hives of several forms.

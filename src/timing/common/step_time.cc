@@ -22,12 +22,11 @@ std::vector<OperatorTime> slowest_operators(const Program& program, const StepTi
                                             std::size_t n) {
   // Kernels that the captured step does not contain are told apart by class.
   std::map<std::pair<std::uint32_t, KernelClass>, double> sums;
-  for (const Instruction& in : program.iteration) {
-    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
-    if (in.value >= step_time.kernel_times.size()) continue;
-    const Kernel& kernel = program.kernels[in.value];
-    sums[{kernel.source, kernel.kernel_class}] += step_time.kernel_times[in.value].count();
-  }
+  program.for_each_launch([&](const Kernel& kernel, std::uint32_t k, std::int64_t times) {
+    if (k >= step_time.kernel_times.size()) return;
+    sums[{kernel.source, kernel.kernel_class}] +=
+        step_time.kernel_times[k].count() * static_cast<double>(times);
+  });
   std::vector<OperatorTime> all;
   all.reserve(sums.size());
   for (const auto& [key, time] : sums) all.push_back({key.first, key.second, Nanos(time)});

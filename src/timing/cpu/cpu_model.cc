@@ -160,9 +160,9 @@ CpuEstimate CpuEstimator::estimate(const Kernel& kernel, std::string_view functi
   return e;
 }
 
-void CpuEstimator::count(const Kernel& kernel, const CpuEstimate& estimate) {
+void CpuEstimator::count(const Kernel& kernel, const CpuEstimate& estimate, double times) {
   const ProcessPoint& point = estimate.point;
-  const Nanos time = estimate.time + as_nanos(call_);
+  const Nanos time = times * (estimate.time + as_nanos(call_));
   Counted& counted = counted_[static_cast<std::size_t>(group_of(kernel.kernel_class))];
   const auto [entry, fresh] = counted.known.emplace(key_of(kernel, point), counted.points.size());
   if (fresh) {

@@ -82,8 +82,8 @@ class CpuEstimator {
   CpuEstimator(const CpuModel& model, int threads, double step_bytes = 0);
 
   [[nodiscard]] CpuEstimate estimate(const Kernel& kernel, std::string_view function);
-  /// Takes one execution of it into the spread.
-  void count(const Kernel& kernel, const CpuEstimate& estimate);
+  /// Takes executions of it into the spread.
+  void count(const Kernel& kernel, const CpuEstimate& estimate, double times);
   /// Standard deviation of the time of everything counted: what the processes do not know of it.
   [[nodiscard]] Nanos spread();
   /// Share of the counted time in operators of functions that were measured.

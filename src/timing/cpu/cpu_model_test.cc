@@ -157,7 +157,7 @@ TEST(CpuEstimator, SpreadIsOfTheSum) {
     double all = 0;
     for (int i = 0; i < repeats; ++i) {
       const CpuEstimate e = estimator.estimate(elements(1 << 16), "add");
-      estimator.count(elements(1 << 16), e);
+      estimator.count(elements(1 << 16), e, 1);
       all += e.time.count();
     }
     return estimator.spread().count() / all;

@@ -67,11 +67,7 @@ class Dispatch {
   std::uint32_t last_ = Kernel::kSynthesized;
 };
 
-bool runs(const Program& program, const Instruction& in) {
-  return in.kind == InstructionKind::kLaunch && in.when != When::kFirst &&
-         in.value < program.kernels.size() &&
-         program.kernels[in.value].kernel_class != KernelClass::kHostToDevice;
-}
+bool runs(const Kernel& kernel) { return kernel.kernel_class != KernelClass::kHostToDevice; }
 
 /// Pages are touched first where results are written that have memory of their own; small ones lie
 /// on pages that others have touched (glibc's least mmap threshold is 128 KiB).
@@ -127,9 +123,9 @@ class CpuStep {
       estimates_.push_back(estimator_.estimate(kernel, program_.function_of(kernel)));
     add_zero_roots();
     double writes = 0;
-    for (const Instruction& in : program_.iteration) {
-      if (runs(program_, in)) writes += fresh_writes_of(program_.kernels[in.value]);
-    }
+    program_.for_each_launch([&](const Kernel& kernel, std::uint32_t, std::int64_t times) {
+      if (runs(kernel)) writes += fresh_writes_of(kernel) * static_cast<double>(times);
+    });
     faults_ = as_nanos(host_.fault) * static_cast<double>(options_.fresh.count()) / kPage;
     const Nanos each = writes > 0 ? faults_ / writes : Nanos(0);  // a byte
     if (writes <= 0) faults_ = Nanos(0);
@@ -171,12 +167,12 @@ class CpuStep {
   void add_launches() {
     Dispatch dispatch(host_);
     double without_rule = 0;
-    for (const Instruction& in : program_.iteration) {
-      if (!runs(program_, in)) continue;
-      const Kernel& kernel = program_.kernels[in.value];
-      const CpuEstimate& e = estimates_[in.value];
-      const Nanos time = out_.kernel_times[in.value];
-      const Nanos host = dispatch.of(kernel, program_.function_of(kernel)) * options_.pace;
+    program_.for_each_launch([&](const Kernel& kernel, std::uint32_t k, std::int64_t count) {
+      if (!runs(kernel)) return;
+      const auto times = static_cast<double>(count);
+      const CpuEstimate& e = estimates_[k];
+      const Nanos time = out_.kernel_times[k] * times;
+      const Nanos host = dispatch.of(kernel, program_.function_of(kernel)) * options_.pace * times;
       const auto phase = static_cast<std::size_t>(kernel.phase);
       out_.device += time;
       out_.host += host;
@@ -184,16 +180,16 @@ class CpuStep {
       out_.phase_host[phase] += host;
       out_.phase_elapsed[phase] += time + host;
       out_.class_device[static_cast<std::size_t>(kernel.kernel_class)] += time;
-      const Nanos hidden = std::min(time, std::max(e.compute, e.memory) * options_.pace);
+      const Nanos hidden = std::min(time, std::max(e.compute, e.memory) * options_.pace * times);
       const Bound bound = e.compute > e.memory ? Bound::kCompute : Bound::kMemory;
       out_.bound_device[static_cast<std::size_t>(bound)] += hidden;
       out_.bound_device[static_cast<std::size_t>(Bound::kLatency)] += time - hidden;
       if (!e.has_rule && !e.has_rows) {
         without_rule += time.count();
-        ++uncosted_;
+        uncosted_ += count;
       }
-      estimator_.count(kernel, e);
-    }
+      estimator_.count(kernel, e, times);
+    });
     const Nanos loop = as_nanos(host_.step) * options_.pace;
     const auto load = static_cast<std::size_t>(StepPhase::kLoad);
     out_.host += loop;
@@ -206,9 +202,9 @@ class CpuStep {
 
   void add_utilization() {
     double flops = 0;
-    for (const Instruction& in : program_.iteration) {
-      if (runs(program_, in)) flops += program_.kernels[in.value].flops.count();
-    }
+    program_.for_each_launch([&](const Kernel& kernel, std::uint32_t, std::int64_t times) {
+      if (runs(kernel)) flops += kernel.flops.count() * static_cast<double>(times);
+    });
     out_.busy = 1;
     if (out_.total.count() > 0) out_.mfu = flops / (seconds(out_.total) * nominal_peak(cpu_));
   }
@@ -292,12 +288,13 @@ std::vector<PassTime> predict_cpu_passes(const Program& program, const StepTime&
   for (const ExtraPass& pass : program.passes) {
     Dispatch dispatch(around);
     Nanos device, issued = as_nanos(around.step);
-    for (const Instruction& in : pass.instructions) {
-      if (!runs(program, in)) continue;
-      issued +=
-          dispatch.of(program.kernels[in.value], program.function_of(program.kernels[in.value]));
-      device += step_time.kernel_times[in.value];
-    }
+    program.for_each_launch(pass.instructions, pass.repeated,
+                            [&](const Kernel& kernel, std::uint32_t k, std::int64_t count) {
+                              if (!runs(kernel)) return;
+                              const auto often = static_cast<double>(count);
+                              issued += dispatch.of(kernel, program.function_of(kernel)) * often;
+                              device += step_time.kernel_times[k] * often;
+                            });
     issued = issued * options.pace;
     times.push_back({pass.name, device + issued, issued});
   }

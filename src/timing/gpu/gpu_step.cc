@@ -32,8 +32,11 @@ RankLayout layout_of(const Machine& machine, const StepTimeOptions& options) {
 
 void count_oddities(const Program& program, const std::vector<KernelCost>& costs,
                     const CostModel& model, Diagnostics& diagnostics) {
-  const auto without =
+  std::int64_t without =
       std::count_if(costs.begin(), costs.end(), [](const auto& c) { return !c.has_rule; });
+  program.for_each_launch([&](const Kernel&, std::uint32_t k, std::int64_t times) {
+    if (!costs[k].has_rule) without += times - 1;
+  });
   if (without > 0) {
     diagnostics.add("uncosted_kernel", Severity::kWarning,
                     "kernels without a cost rule were costed by the bytes they move", without);
@@ -113,7 +116,9 @@ void doubt_host(const Program& program, const StepTime& step, double spread,
   const double known = settings.core_speed;
   const auto changed = [&](double speed) {
     settings.core_speed = speed;
-    return replay_until_steady(program, program.iteration, step.kernel_times, settings).total;
+    return replay_until_steady(program, {program.iteration, program.repeated}, step.kernel_times,
+                               settings)
+        .total;
   };
   const Nanos now = changed(known);
   doubt.below = std::clamp((now - changed(known * factor)) / total, 0.0, 1.0);
@@ -124,14 +129,11 @@ void doubt_host(const Program& program, const StepTime& step, double spread,
 void add_utilization(const Program& program, const Gpu& gpu, StepTime& out) {
   std::array<double, kMathUnits> flops{};
   double all = 0;
-  for (const Instruction& in : program.iteration) {
-    if (in.kind != InstructionKind::kLaunch || in.when == When::kFirst) continue;
-    if (in.value >= program.kernels.size()) continue;
-    const Kernel& kernel = program.kernels[in.value];
-    const double f = kernel.flops.count();
+  program.for_each_launch([&](const Kernel& kernel, std::uint32_t, std::int64_t times) {
+    const double f = kernel.flops.count() * static_cast<double>(times);
     flops[static_cast<std::size_t>(kernel.unit)] += f;
     all += f;
-  }
+  });
   const auto most = std::max_element(flops.begin(), flops.end()) - flops.begin();
   out.main_unit = kUnits[static_cast<std::size_t>(most)];
   if (out.total.count() > 0) {
@@ -167,7 +169,7 @@ StepTime GpuStepModel::predict(const Machine& machine, const StepTimeOptions& op
   for (const KernelCost& cost : costs) out.kernel_times.push_back(cost.time);
 
   const ReplayedIteration steady =
-      replay_until_steady(program, program.iteration, out.kernel_times,
+      replay_until_steady(program, {program.iteration, program.repeated}, out.kernel_times,
                           replay_settings(machine, coefficients, all_reduce, options));
   out.total = steady.total;
   out.device = steady.device;
@@ -229,8 +231,8 @@ std::vector<PassTime> predict_gpu_passes(const Program& program, const StepTime&
   const ReplaySettings settings = replay_settings(machine, coefficients, all_reduce, options);
   std::vector<PassTime> times;
   for (const ExtraPass& pass : program.passes) {
-    const ReplayedIteration steady =
-        replay_until_steady(program, pass.instructions, step_time.kernel_times, settings);
+    const ReplayedIteration steady = replay_until_steady(
+        program, {pass.instructions, pass.repeated}, step_time.kernel_times, settings);
     const Nanos total = steady.total;
     const Nanos straggling =
         steady.communication > Nanos(0)

@@ -10,6 +10,7 @@ LaunchQueue::LaunchQueue(std::size_t depth) : ring_(std::max<std::size_t>(1, dep
 Nanos LaunchQueue::launch(Stream stream, Nanos time, Nanos not_before) {
   // The slot that this launch takes is free once the launch `depth` before it has ended.
   host_ = std::max(host_, ring_[next_]);
+  ++launches_;
   ring_[next_] = follow(stream, time, not_before);
   return ring_[std::exchange(next_, next_ + 1 == ring_.size() ? 0 : next_ + 1)];
 }
@@ -21,6 +22,12 @@ Nanos LaunchQueue::follow(Stream stream, Nanos time, Nanos not_before) {
   starved_[s] += start - ready;
   ends_[s] = start + std::max(Nanos(0), time);
   return ends_[s];
+}
+
+void LaunchQueue::skip(Nanos time) {
+  host_ += time;
+  for (Nanos& end : ends_) end += time;
+  for (Nanos& end : ring_) end += time;
 }
 
 void LaunchQueue::synchronize() {

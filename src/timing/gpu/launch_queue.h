@@ -28,6 +28,11 @@ class LaunchQueue {
   /// place in the queue. Returns when it ends.
   Nanos follow(Stream stream, Nanos time, Nanos not_before = Nanos(0));
 
+  /// All clocks go on by `time`: what happened in it is what happened before.
+  void skip(Nanos time);
+  /// Launches that took a place in the queue.
+  [[nodiscard]] std::size_t launches() const { return launches_; }
+
   /// The host waits until every stream is idle.
   void synchronize();
   /// The host waits until `time`.
@@ -47,7 +52,7 @@ class LaunchQueue {
   std::array<Nanos, kStreams> ends_{};
   std::array<Nanos, kStreams> starved_{};
   std::vector<Nanos> ring_;  ///< ends of the last `depth` launches
-  std::size_t next_ = 0;
+  std::size_t next_ = 0, launches_ = 0;
 };
 
 }  // namespace stoker

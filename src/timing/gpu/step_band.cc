@@ -50,13 +50,12 @@ Nanos explained(const KernelCost& cost) {
   return std::min(cost.time, std::max(cost.compute, cost.memory));
 }
 
+/// What the device runs, with the cost of each and how often.
 template <class Visit>
 void for_each_launch(const Program& program, const std::vector<KernelCost>& costs, Visit&& visit) {
-  for (const Instruction& in : program.iteration) {
-    if (in.kind == InstructionKind::kLaunch && in.when != When::kFirst && in.value < costs.size() &&
-        !program.kernels[in.value].on_host)
-      visit(program.kernels[in.value], costs[in.value]);
-  }
+  program.for_each_launch([&](const Kernel& kernel, std::uint32_t k, std::int64_t times) {
+    if (k < costs.size() && !kernel.on_host) visit(kernel, costs[k], static_cast<double>(times));
+  });
 }
 
 /// How far a GPU's memory is faster than what was measured: e-folds.
@@ -68,15 +67,16 @@ double distance_of(const GpuRates& device, CoefficientLevel level) {
 /// What kernels go to, and the share that has no rule.
 void add_shares(const Program& program, const std::vector<KernelCost>& costs, StepTime& out) {
   double all = 0, without_rule = 0;
-  for_each_launch(program, costs, [&](const Kernel& kernel, const KernelCost& cost) {
-    out.class_device[static_cast<std::size_t>(kernel.kernel_class)] += cost.time;
+  for_each_launch(program, costs, [&](const Kernel& kernel, const KernelCost& cost, double times) {
+    const Nanos time = cost.time * times;
+    out.class_device[static_cast<std::size_t>(kernel.kernel_class)] += time;
     if (is_transfer(kernel)) return;
-    const Nanos hidden = explained(cost);
+    const Nanos hidden = explained(cost) * times;
     const Bound bound = cost.compute > cost.memory ? Bound::kCompute : Bound::kMemory;
     out.bound_device[static_cast<std::size_t>(bound)] += hidden;
-    out.bound_device[static_cast<std::size_t>(Bound::kLatency)] += cost.time - hidden;
-    all += cost.time.count();
-    if (!cost.has_rule) without_rule += cost.time.count();
+    out.bound_device[static_cast<std::size_t>(Bound::kLatency)] += time - hidden;
+    all += time.count();
+    if (!cost.has_rule) without_rule += time.count();
   });
   if (all > 0) out.uncosted_share = without_rule / all;
 }
@@ -101,15 +101,15 @@ struct DoubtfulTime {
 DoubtfulTime doubtful_time(const Program& program, const std::vector<KernelCost>& costs,
                            const GpuRates& device) {
   DoubtfulTime sum;
-  for_each_launch(program, costs, [&](const Kernel& kernel, const KernelCost& cost) {
+  for_each_launch(program, costs, [&](const Kernel& kernel, const KernelCost& cost, double times) {
     if (is_transfer(kernel)) return;
-    const double time = cost.time.count();
+    const double time = cost.time.count() * times;
     const auto unit = static_cast<std::size_t>(kernel.unit);
     sum.by_class[static_cast<std::size_t>(cost.cost_class)] += time;
     sum.all += time;
     if (kernel.compiled) sum.compiled += time;
     if (kernel.phase == StepPhase::kBackward) sum.backward += time;
-    sum.latency += (cost.time - explained(cost)).count();
+    sum.latency += (cost.time - explained(cost)).count() * times;
     if (cost.compute > cost.memory && device.capped[unit]) sum.capped += time;
     if (cost.bound == Bound::kCompute && device.tensor[unit]) sum.tensor += time;
   });

@@ -13,6 +13,10 @@ namespace {
 constexpr int kMostIterations = 16;
 constexpr int kLeastIterations = 3;
 constexpr double kSteady = 1e-3;  ///< relative difference of two iterations that counts as none
+/// Relative difference of two repetitions that rounding explains, and repetitions in a row without
+/// any after which there will be none.
+constexpr double kAlike = 1e-9;
+constexpr int kSurelyInStep = 64;
 
 /// Which kernels CUDA graphs hold, and where each graph is launched.
 class GraphPlan {
@@ -60,19 +64,37 @@ bool takes_time(InstructionKind kind) {
          kind == InstructionKind::kBucketReady || kind == InstructionKind::kAwaitCommunication;
 }
 
+/// Calls visit(sum of `now`, the same of `before`) for what adds up over an iteration; `starved`
+/// and `total` are set at its end.
+template <class Visit>
+void each_sum(ReplayedIteration& now, const ReplayedIteration& before, Visit&& visit) {
+  using I = ReplayedIteration;
+  for (Nanos I::*sum : {&I::device, &I::host, &I::copy, &I::exposed_copy, &I::communication,
+                        &I::exposed_communication, &I::graphs})
+    visit(now.*sum, before.*sum);
+  for (std::size_t p = 0; p < kStepPhases; ++p) {
+    visit(now.phase_device[p], before.phase_device[p]);
+    visit(now.phase_elapsed[p], before.phase_elapsed[p]);
+    visit(now.phase_host[p], before.phase_host[p]);
+  }
+}
+
 class Replay {
  public:
-  Replay(const Program& program, const std::vector<Instruction>& instructions,
-         const std::vector<Nanos>& times, const ReplaySettings& settings)
+  Replay(const Program& program, const Played& played, const std::vector<Nanos>& times,
+         const ReplaySettings& settings)
       : program_(program),
         times_(times),
         settings_(settings),
-        graphs_(program, instructions),
+        graphs_(program, played.instructions),
         queue_(settings.queue_depth),
         replicas_(replica_threads(program)) {
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      if (takes_time(instructions[i].kind))
-        instructions_.push_back({instructions[i], graphs_.launched_at(i)});
+    repeated_.times = played.repeated.times;
+    for (std::size_t i = 0; i <= played.instructions.size(); ++i) {
+      if (i == played.repeated.from) repeated_.from = instructions_.size();
+      if (i == played.repeated.to) repeated_.to = instructions_.size();
+      if (i < played.instructions.size() && takes_time(played.instructions[i].kind))
+        instructions_.push_back({played.instructions[i], graphs_.launched_at(i)});
     }
   }
 
@@ -80,20 +102,18 @@ class Replay {
     now_ = {};
     const Nanos begin = end_;
     const Nanos starved_before = queue_.starved(Stream::kCompute);
+    skipped_starved_ = Nanos(0);
     batch_ready_ = next_batch_ready_;
     last_source_ = Kernel::kSynthesized;
     copied_out_ = copied_out_before_ = queue_.end_of(Stream::kCompute);
-    for (const auto& [in, graph_kernels] : instructions_) {
-      if (in.when == When::kFirst && !first) continue;
-      if (in.when == When::kLater && first) continue;
-      if (graph_kernels > 0) launch_graph(graph_kernels, in);
-      execute(in);
-    }
+    play(0, repeated_.from, first);
+    repeat(first);
+    play(repeated_.to, instructions_.size(), first);
     work(settings_.host.step, StepPhase::kLoad);
     // A step without an optimizer still ends with the reduced gradients.
     await_collectives();
     end_ = std::max(end_, queue_.end_of(Stream::kCompute));
-    now_.starved = queue_.starved(Stream::kCompute) - starved_before;
+    now_.starved = queue_.starved(Stream::kCompute) - starved_before + skipped_starved_;
     // With nothing on the device, or a host that only waits, the host's clock decides.
     if (now_.device == Nanos(0)) end_ = std::max(end_, queue_.host());
     now_.total = end_ - begin;
@@ -101,6 +121,54 @@ class Replay {
   }
 
  private:
+  void play(std::size_t from, std::size_t to, bool first) {
+    for (std::size_t i = from; i < to; ++i) {
+      const auto& [in, graph_kernels] = instructions_[i];
+      if (in.when == When::kFirst && !first) continue;
+      if (in.when == When::kLater && first) continue;
+      if (graph_kernels > 0) launch_graph(graph_kernels, in);
+      execute(in);
+    }
+  }
+
+  void repeat(bool first) {
+    Nanos last(-1);
+    int in_step = 0;           // repetitions in which host and device went on alike
+    std::size_t launches = 0;  // in them
+    for (std::int64_t i = 0; i < repeated_.times; ++i) {
+      const ReplayedIteration before = now_;
+      const Nanos end = end_, host = queue_.host(), starved = queue_.starved(Stream::kCompute);
+      const std::size_t launched = queue_.launches();
+      play(repeated_.from, repeated_.to, first);
+      const Nanos passed = end_ - end;
+      const auto same = [&](Nanos other) {
+        return std::abs((passed - other).count()) <= kAlike * passed.count();
+      };
+      const bool alike = same(last) && same(queue_.host() - host);
+      last = passed;
+      in_step = alike ? in_step + 1 : 0;
+      launches = alike ? launches + queue_.launches() - launched : 0;
+      // The queue holds what was launched before.
+      if (launches < settings_.queue_depth && in_step < kSurelyInStep) continue;
+      skip(static_cast<double>(repeated_.times - 1 - i), passed,
+           queue_.starved(Stream::kCompute) - starved, before);
+      return;
+    }
+  }
+
+  /// Another `times` repetitions like the last one, before which the iteration was `before`.
+  void skip(double times, Nanos passed, Nanos starved, const ReplayedIteration& before) {
+    const Nanos time = times * passed;
+    queue_.skip(time);
+    skipped_starved_ += times * starved;
+    for (Nanos* clock : {&end_, &barrier_, &pending_end_, &copied_out_, &copied_out_before_})
+      *clock += time;
+    for (Nanos* ready : {&batch_ready_, &next_batch_ready_})
+      if (*ready > Nanos(0)) *ready += time;
+    for (auto& [source, ended] : ended_) ended.end += time;
+    each_sum(now_, before, [&](Nanos& sum, Nanos earlier) { sum += times * (sum - earlier); });
+  }
+
   void work(Micros on_reference, StepPhase phase) {
     const Nanos time = as_nanos(on_reference) / settings_.core_speed;
     queue_.host_work(time);
@@ -333,12 +401,14 @@ class Replay {
     std::size_t graph_kernels;  ///< of the graph that is launched there; 0: none is
   };
   std::vector<Timed> instructions_;  ///< those that take time, most of a program's do not
+  Repeated repeated_;                ///< of these
   const std::vector<Nanos>& times_;
   const ReplaySettings& settings_;
   const GraphPlan graphs_;
   LaunchQueue queue_;
   const int replicas_;
   ReplayedIteration now_;
+  Nanos skipped_starved_;
   Nanos end_;          ///< of the last work that counts for the step
   Nanos barrier_;      ///< compute may not start before: collectives
   Nanos batch_ready_;  ///< the prefetched batch of this iteration; 0: nothing to wait for
@@ -367,11 +437,10 @@ int replica_threads(const Program& program) {
   return threads;
 }
 
-ReplayedIteration replay_until_steady(const Program& program,
-                                      const std::vector<Instruction>& instructions,
+ReplayedIteration replay_until_steady(const Program& program, const Played& played,
                                       const std::vector<Nanos>& kernel_times,
                                       const ReplaySettings& settings) {
-  Replay replay(program, instructions, kernel_times, settings);
+  Replay replay(program, played, kernel_times, settings);
   ReplayedIteration last = replay.run(true);
   for (int i = 1; i < kMostIterations; ++i) {
     const Nanos before = last.total;

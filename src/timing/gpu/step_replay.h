@@ -32,11 +32,17 @@ struct ReplayedIteration {
 /// tell; 1 otherwise.
 [[nodiscard]] int replica_threads(const Program& program);
 
-/// Replays `instructions` (the program's iteration, or one of its passes) until two in a row take
-/// the same time: the host's lead over the device builds up over several steps. `kernel_times` is
-/// parallel to the program's kernels.
-[[nodiscard]] ReplayedIteration replay_until_steady(const Program& program,
-                                                    const std::vector<Instruction>& instructions,
+/// The program's iteration, or one of its passes.
+struct Played {
+  const std::vector<Instruction>& instructions;
+  Repeated repeated;
+};
+
+/// Replays instructions until two in a row take the same time: the host's lead over the device
+/// builds up over several steps. Of what is repeated so much is played as it takes until host and
+/// device are in step; the rest would take as long. `kernel_times` is parallel to the program's
+/// kernels.
+[[nodiscard]] ReplayedIteration replay_until_steady(const Program& program, const Played& played,
                                                     const std::vector<Nanos>& kernel_times,
                                                     const ReplaySettings& settings);
 

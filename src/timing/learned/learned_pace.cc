@@ -35,13 +35,12 @@ void apply_pace(const LearnedPace& pace, const Program& program, StepTime& time)
   };
   for (std::size_t k = 0; k < scaled.size() && k < program.kernels.size(); ++k)
     scaled[k] = scaled[k] * factor_of(program.kernels[k]);
-  for (const Instruction& i : program.iteration) {
-    if (i.kind != InstructionKind::kLaunch || i.when == When::kFirst) continue;
-    if (i.value >= program.kernels.size() || i.value >= scaled.size()) continue;
-    const auto phase = static_cast<std::size_t>(program.kernels[i.value].phase);
-    operators[phase] += time.kernel_times[i.value];
-    later[phase] += scaled[i.value];
-  }
+  program.for_each_launch([&](const Kernel& kernel, std::uint32_t k, std::int64_t times) {
+    if (k >= scaled.size()) return;
+    const auto phase = static_cast<std::size_t>(kernel.phase);
+    operators[phase] += time.kernel_times[k] * static_cast<double>(times);
+    later[phase] += scaled[k] * static_cast<double>(times);
+  });
   const double host = pace.host * pace.step;
   const Nanos device_before = time.device;
   Nanos total, device;

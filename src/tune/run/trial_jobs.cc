@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ranges.h"
+#include "base/saturating.h"
 #include "study/definition/values.h"
 
 namespace stoker::tune {
@@ -57,7 +58,7 @@ Request request_of(const study::TrialValues& trial, std::int64_t trial_number) {
   const std::size_t own = values.size() - kOwnCount;
   request.values.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(own));
   request.stage = values[own];
-  request.config = static_cast<std::int64_t>(number(values[own + 1]));
+  request.config = saturating_whole(number(values[own + 1]));
   // A search that gave it no number meant one of its own.
   if (request.stage != "search" && request.config == trial_number) request.config = 0;
   request.share = number(values[own + 2]);
