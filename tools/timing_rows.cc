@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "base/durations.h"
 #include "device/catalogue/gpu_catalogue.h"
 #include "timing/gpu/kernel_cost.h"
 #include "timing/learned/residual.h"
@@ -151,7 +152,7 @@ Status print_features(const Rows& rows) {
       return fail(ErrorCode::kBadInput, "rows must be kernels of one family of learned times");
     family = input->family;
     values.push_back(static_cast<double>(input->shape % kForestFolds));
-    values.push_back(input->plain * 1e9);
+    values.push_back(as_nanos(input->plain).count());
     for (std::size_t i = 0; i < feature_names(*family).size(); ++i)
       values.push_back(static_cast<double>(input->features[i]));
   }

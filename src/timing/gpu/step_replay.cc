@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "timing/gpu/graph_plan.h"
 #include "timing/gpu/launch_queue.h"
 
 namespace stoker {
@@ -17,46 +18,6 @@ constexpr double kSteady = 1e-3;  ///< relative difference of two iterations tha
 /// any after which there will be none.
 constexpr double kAlike = 1e-9;
 constexpr int kSurelyInStep = 64;
-
-/// Which kernels CUDA graphs hold, and where each graph is launched.
-class GraphPlan {
- public:
-  GraphPlan(const Program& program, const std::vector<Instruction>& instructions) {
-    // Passes of other sizes run eagerly.
-    if (!program.cuda_graphs || &instructions != &program.iteration) return;
-    on_ = true;
-    with_optimizer_ = std::none_of(
-        instructions.begin(), instructions.end(),
-        [](const Instruction& in) { return in.kind == InstructionKind::kSynchronize; });
-    launched_.resize(instructions.size(), 0);
-    std::size_t* open = nullptr;
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      const Instruction& in = instructions[i];
-      if (in.kind == InstructionKind::kSynchronize) open = nullptr;
-      if (in.kind != InstructionKind::kLaunch || in.value >= program.kernels.size()) continue;
-      const Kernel& kernel = program.kernels[in.value];
-      if (!holds(kernel)) {
-        open = nullptr;
-        continue;
-      }
-      if (open == nullptr) open = &launched_[i];
-      *open += kernel.launches;
-    }
-  }
-
-  [[nodiscard]] bool on() const { return on_; }
-  [[nodiscard]] bool holds(const Kernel& kernel) const {
-    return on_ && kernel.kernel_class != KernelClass::kHostToDevice &&
-           kernel.stream != Stream::kCopy &&
-           (with_optimizer_ || kernel.phase != StepPhase::kOptimizer);
-  }
-  /// Kernels of the graph that is launched at instruction `i`; 0: none is.
-  [[nodiscard]] std::size_t launched_at(std::size_t i) const { return on_ ? launched_[i] : 0; }
-
- private:
-  bool on_ = false, with_optimizer_ = false;
-  std::vector<std::size_t> launched_;
-};
 
 /// The allocator's own time is part of a dispatch.
 bool takes_time(InstructionKind kind) {

@@ -1,0 +1,35 @@
+#include "timing/gpu/graph_plan.h"
+
+#include <algorithm>
+
+namespace stoker {
+
+GraphPlan::GraphPlan(const Program& program, const std::vector<Instruction>& instructions)
+    : on_(program.cuda_graphs && &instructions == &program.iteration) {
+  if (!on_) return;
+  with_optimizer_ =
+      std::none_of(instructions.begin(), instructions.end(),
+                   [](const Instruction& in) { return in.kind == InstructionKind::kSynchronize; });
+  launched_.resize(instructions.size(), 0);
+  std::size_t* open = nullptr;
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction& in = instructions[i];
+    if (in.kind == InstructionKind::kSynchronize) open = nullptr;
+    if (in.kind != InstructionKind::kLaunch || in.value >= program.kernels.size()) continue;
+    const Kernel& kernel = program.kernels[in.value];
+    if (!holds(kernel)) {
+      open = nullptr;
+      continue;
+    }
+    if (open == nullptr) open = &launched_[i];
+    *open += kernel.launches;
+  }
+}
+
+bool GraphPlan::holds(const Kernel& kernel) const {
+  return on_ && kernel.kernel_class != KernelClass::kHostToDevice &&
+         kernel.stream != Stream::kCopy &&
+         (with_optimizer_ || kernel.phase != StepPhase::kOptimizer);
+}
+
+}  // namespace stoker
