@@ -90,6 +90,11 @@ function(stoker_library name)
   if(STOKER_UNITY)
     stoker_unity(stoker_${name} ${sources})
   endif()
+  if(STOKER_COVERAGE)
+    # The libraries alone: what tests run of themselves tells nothing.
+    target_compile_options(stoker_${name} PRIVATE --coverage -fprofile-abs-path -fprofile-update=atomic)
+    target_link_options(stoker_${name} INTERFACE --coverage)
+  endif()
   list(TRANSFORM ARG_DEPENDS PREPEND stoker_)
   target_link_libraries(stoker_${name}
     PUBLIC stoker_options stoker_fmt tl::expected ${ARG_DEPENDS}

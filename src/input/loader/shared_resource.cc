@@ -29,16 +29,15 @@ SharedResource::Rates SharedResource::rates_at(std::size_t first_jobs,
   return rates;
 }
 
-void SharedResource::set_rates() {
+const SharedResource::Rates& SharedResource::rates() const {
+  if (!changed_) return rates_;
+  changed_ = false;
   const std::size_t first = first_.jobs.size(), even = even_.jobs.size();
-  if (first >= known_.size()) {
-    rates_ = rates_at(first, even);
-    return;
-  }
+  if (first >= known_.size()) return rates_ = rates_at(first, even);
   std::vector<Rates>& known = known_[first];
   if (even >= known.size()) known.resize(2 * even + 8);
   if (known[even].in_use == 0) known[even] = rates_at(first, even);
-  rates_ = known[even];
+  return rates_ = known[even];
 }
 
 double SharedResource::until_end() const {
@@ -49,20 +48,20 @@ double SharedResource::until_end() const {
     if (work == 0) span = 0;
     if (rate > 0) span = std::min(span, work / rate);
   };
-  consider(even_, rates_.even);
-  consider(first_, rates_.first);
+  consider(even_, rates().even);
+  consider(first_, rates().first);
   return span;
 }
 
 void SharedResource::work(double span) {
-  even_.served += span * rates_.even;
-  first_.served += span * rates_.first;
-  busy_ += span * rates_.in_use;
+  even_.served += span * rates().even;
+  first_.served += span * rates().first;
+  busy_ += span * rates().in_use;
 }
 
 void SharedResource::advance(double now) {
   if (now <= now_) return;
-  if (quota_.cores <= 0 || rates_.in_use == 0) {
+  if (quota_.cores <= 0 || rates().in_use == 0) {
     work(now - now_);
     now_ = now;
     return;
@@ -72,10 +71,10 @@ void SharedResource::advance(double now) {
       period_end_ = now_ + quota_.period;
       left_ = quota_.cores * quota_.period;
     }
-    const double exhausted = now_ + left_ / rates_.in_use;
+    const double exhausted = now_ + left_ / rates().in_use;
     const double until = std::min({now, exhausted, period_end_});
     work(until - now_);
-    left_ = std::max(0.0, left_ - (until - now_) * rates_.in_use);
+    left_ = std::max(0.0, left_ - (until - now_) * rates().in_use);
     now_ = until;
     if (until == exhausted && until < period_end_) {  // stands still until the next period
       left_ = 0;
@@ -88,11 +87,11 @@ void SharedResource::start(double now, std::uint32_t job, double work, Class ser
   advance(now);
   Queue& queue = served == Class::kFirst ? first_ : even_;
   queue.jobs.emplace(queue.served + std::max(0.0, work), job);
-  set_rates();
+  changed_ = true;
 }
 
 double SharedResource::next_end(double now) const {
-  if (rates_.in_use == 0) return kNever;
+  if (rates().in_use == 0) return kNever;
   double span = until_end();
   if (quota_.cores <= 0) return std::max(now, now_ + span);
   double at = now_, left = left_, period_end = period_end_;
@@ -101,7 +100,7 @@ double SharedResource::next_end(double now) const {
       period_end = at + quota_.period;
       left = quota_.cores * quota_.period;
     }
-    const double run = std::min(left / rates_.in_use, period_end - at);
+    const double run = std::min(left / rates().in_use, period_end - at);
     if (span <= run + kNothing) return std::max(now, at + span);
     span -= run;
     left = 0;
@@ -119,7 +118,7 @@ std::uint32_t SharedResource::finish(double now) {
   const auto [end, job] = queue.jobs.top();
   queue.jobs.pop();
   queue.served = std::max(queue.served, end);
-  set_rates();
+  changed_ = true;
   return job;
 }
 

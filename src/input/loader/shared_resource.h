@@ -64,8 +64,9 @@ class SharedResource {
 
   /// Rates of so many jobs of either class.
   [[nodiscard]] Rates rates_at(std::size_t first, std::size_t even) const;
-  /// Rates of the jobs that are there; they change where one comes or goes.
-  void set_rates();
+  /// Rates of the jobs that are there. They change where one comes or goes, and are looked up when
+  /// time passes: most often one job ends and another begins in the same moment.
+  [[nodiscard]] const Rates& rates() const;
   /// Time until the first job ends at these rates, not counting standstills.
   [[nodiscard]] double until_end() const;
   void advance(double now);
@@ -77,10 +78,11 @@ class SharedResource {
   double period_end_ = -1;  ///< < 0: no period has begun
   double now_ = 0, busy_ = 0;
   Queue even_, first_;
-  Rates rates_;
+  mutable Rates rates_;
+  mutable bool changed_ = false;  ///< a job came or went since they were looked up
   /// What rates_at() said, by jobs of either class: the same few numbers come again and again.
   /// Nothing in use: not asked yet.
-  std::array<std::vector<Rates>, 16> known_;
+  mutable std::array<std::vector<Rates>, 16> known_;
 };
 
 }  // namespace stoker
