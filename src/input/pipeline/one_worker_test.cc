@@ -65,6 +65,7 @@ TEST(OneWorker, TheBandHoldsWhoeverLosesTheTime) {
   EXPECT_NEAR(interval_ms(cost, 2), 2.1 + 0.95, 0.15) << "half of what 2.1 ms of receiving miss";
   EXPECT_GT(interval_ms(at_band_end(cost, 1.001), 2), 3.9) << "a second worker gains nothing";
   EXPECT_LT(interval_ms(at_band_end(cost, 0.999), 2), 2.2) << "or everything";
+  EXPECT_NE(cost.basis.find("receiver lose"), std::string::npos) << cost.basis;
 }
 
 TEST(OneWorker, ThreadsOfSamplesTakeTimeNotCpuTime) {
@@ -87,6 +88,7 @@ TEST(OneWorker, ThreadsOfSamplesTakeTimeNotCpuTime) {
 TEST(OneWorker, ShortBatchesHaveAWideBand) {
   const SampleCost cost = cost_of(kManyTensors, R"("interval_ms": 0.6, "make_cpu_ms": 0.05)");
   EXPECT_GT(cost.band.above, 0.8);
+  EXPECT_NE(cost.basis.find("waking threads"), std::string::npos) << cost.basis;
 }
 
 /// What a slower machine does to samples it does to collating and receiving too.

@@ -184,6 +184,16 @@ void fill_bands(const PipelineProbe& probe, double unmatched, SampleCost& cost) 
   cost.wait_band = factor_band(std::max(std::hypot(kLeastWaitError, sampling), repeats));
 }
 
+/// What the real loader of one worker left open.
+void say_why_wide(const PipelineProbe& probe, double unmatched, SampleCost& cost) {
+  constexpr double kWorthSaying = 0.1;
+  if (wake_ups(probe.one_worker) > kProbeError)
+    cost.basis += "; batches are so short that waking threads decides";
+  if (cost.main_unsure > kWorthSaying * probe.one_worker.interval)
+    cost.basis += "; whether workers or their receiver lose the time was not seen";
+  if (unmatched > kWorthSaying) cost.basis += "; its own loader's rate is not what its parts say";
+}
+
 /// Starts by another way than fork. Judgement, after the table of docs/models/input.md: a measured
 /// start repeats within a quarter; pieces that were measured one by one add up less well; parts of
 /// the data set that speak for the whole, or pieces that nobody measured, within a factor of two.
@@ -276,6 +286,7 @@ SampleCost sample_cost_from_pipeline(const PipelineProbe& probe, const LoaderPro
   if (probe.one_worker.dump.count() <= 0 && (guessed || fills_pipe(probe))) {
     widen(cost, "; what objects take through the pipe was not seen in a real loader");
   }
+  say_why_wide(probe, unmatched, cost);
   if (runs_threads(probe)) {
     widen(cost, "; samples run threads of their own, for which workers compete");
   }

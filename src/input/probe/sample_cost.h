@@ -41,7 +41,7 @@ struct SampleCost;
 
 /// Half-width of the 90 % band of the CPU time of samples from a probe, relative. Set by the rows
 /// of data/measured/input (docs/models/input.md, section 4): 93 % of the epochs of final.json lie
-/// within, 82 % of second.json's. Most of it is the machine: cores that a neighbour slows without
+/// within, 76 % of second.json's. Most of it is the machine: cores that a neighbour slows without
 /// any clock showing it.
 inline constexpr double kProbeError = 0.225;
 /// What a probe adds to it that measured caches which others were using too: an assumption.
