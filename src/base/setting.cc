@@ -119,6 +119,12 @@ std::string with_flags(std::string_view sentence) {
     if (open == std::string_view::npos) return text;
     sentence.remove_prefix(open);
     const std::size_t close = sentence.find('}');
+    if (sentence.starts_with("{{") &&
+        sentence.substr(std::min(close, sentence.size())).starts_with("}}")) {
+      text += sentence.substr(1, close);  // a command's own {name}, not a setting
+      sentence.remove_prefix(close + 2);
+      continue;
+    }
     if (close != std::string_view::npos && is_known(sentence.substr(1, close - 1))) {
       text += "--";
       text += sentence.substr(1, close - 1);

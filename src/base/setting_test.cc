@@ -25,6 +25,10 @@ TEST(Setting, IsSpelledAsAFlagOfTheSameLength) {
   EXPECT_EQ(spelled.size(), sentence.size());
 }
 
+TEST(Setting, DoubledBracesAreOfACommand) {
+  EXPECT_EQ(with_flags("--lr {{batch}} {{anything}} {price}"), "--lr {batch} {anything} --price");
+}
+
 TEST(Setting, OtherBracesStayAsTheyAre) {
   EXPECT_EQ(with_flags("{{price} {unknown} {\"price\": 1} {"),
             "{--price {unknown} {\"price\": 1} {");

@@ -23,16 +23,22 @@ _CPU_ATTENTION = {"dropout_p": "dropout", "is_causal": "causal", "scale": "scale
 _RNN_MODES = {0: "rnn_relu", 1: "rnn_tanh", 2: "lstm", 3: "gru"}  # cuDNN's numbers, as in ATen/native/cudnn/RNN.cpp
 
 
-def tensors(value):
+def tensors(value) -> list:
     """All tensors in nested tuples, lists and dicts, in order."""
+    found: list = []
+    _gather(value, found)
+    return found
+
+
+def _gather(value, found: list) -> None:
     if isinstance(value, torch.Tensor):
-        yield value
+        found.append(value)
     elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from tensors(item)
-    elif isinstance(value, dict):
+            _gather(item, found)
+    elif isinstance(value, dict) and value:
         for item in value.values():
-            yield from tensors(item)
+            _gather(item, found)
 
 
 @functools.cache

@@ -25,6 +25,8 @@ _current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
 _next_sequence = torch.autograd._get_sequence_nr
 _ATTENTION_SEQUENCES = 1 << 62  # from here on: of attention in compiled graphs
 MOST_READS = 4096  # of what depends on data, at one line in one step: a loop that waits for a value never ends
+_DEVICE = torch.ops.prim.device.default
+_META = torch.device("meta")
 _NO_SEQUENCE = 1 << 63  # AccumulateGrad and the like carry the largest number there is
 
 DTYPES = {
@@ -159,6 +161,8 @@ class Recorder(TorchDispatchMode):
     # -- operators -----------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is _DEVICE and isinstance(args[0], FakeTensor):  # two in three calls; answered as FakeTensorMode does
+            return _META if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
         kwargs = kwargs or {}
         if self._paused or func.namespace == "prim":  # prim: questions about a tensor, no operators
             return func(*args, **kwargs)

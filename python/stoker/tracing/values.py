@@ -8,6 +8,7 @@ range of the operator that made them is kept: softmax lies below 1, argmax is an
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 import sys
 import weakref
@@ -51,7 +52,12 @@ def seeded():
 
 def base_name(func) -> str:
     """"aten::add_.Tensor" -> "add"."""
-    return func.name().partition("::")[2].partition(".")[0].rstrip("_")
+    return _base(func.name())
+
+
+@functools.cache
+def _base(name: str) -> str:
+    return name.partition("::")[2].partition(".")[0].rstrip("_")
 
 
 class Values:
@@ -110,7 +116,7 @@ class Values:
     def follow(self, func, args, kwargs, out) -> None:
         """Called after each operator, with fake tensors."""
         outs = [t for t in operators.tensors(out) if isinstance(t, fake_tensor.FakeTensor)]
-        ins = list(operators.tensors((args, kwargs)))
+        ins = operators.tensors((args, kwargs))
         if not outs:
             return
         mutable = func._schema.is_mutable

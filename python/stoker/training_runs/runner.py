@@ -321,6 +321,6 @@ def _said(run: Run, missing: int, say) -> int:
     if failed and len(failed) == len(found):
         raise CaptureError(failed[0]["note"])
     if missing:
-        cure = "a larger --budget measures them" if rows_file.is_descriptor(run.options.out) else "run the same command again to go on"
+        cure = "a larger --budget measures the rest" if rows_file.is_descriptor(run.options.out) else "run the same command again to go on"
         say(f"{counted(missing, 'run')} {'is' if missing == 1 else 'are'} not settled so far; {cure}")
     return 0

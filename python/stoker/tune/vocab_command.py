@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import sys
+import textwrap
 import zlib
 
 from .. import binary
@@ -129,6 +131,7 @@ def text_of(found: dict, o) -> str:
     lines += ["Whole words, rare ones left out (two numbers more for padding and unknown words)", *_table(rows), ""]
     rows = [["merges", "size", "tokens/word", "weights", "logits", "GFLOP/step", *forecast]]
     rows += [[f"{r['merges']:,}", f"{r['size']:,}", f"{r['tokens_a_word']:.2f}", *_costs(r)] for r in found["byte_pairs"]]
+    rows = [row for i, row in enumerate(rows) if row not in rows[:i]]  # a short text has no more pairs to merge
     lines += ["Byte pairs", *_table(rows), ""]
     lines += ["Most frequent words left out: " + ", ".join(f"{r['dropped']} take {_percent(r['words_lost'])} of the text"
                                                             for r in found["without_most_frequent"]), ""]
@@ -138,9 +141,20 @@ def text_of(found: dict, o) -> str:
              for r in found["by_length"]]
     lines += [f"Sequence length, in words, and padding of batches of {o.batch}", *_table(rows), ""]
     lines += [f"Weights are of embedding and output layer with {o.units} units{', tied' if o.tied else ''}, fp32 with Adam "
-              f"({BYTES_A_PARAMETER} bytes each); logits of {o.batch} lines of", f"{found['by_length'][-1]['length']} words with "
+              f"({BYTES_A_PARAMETER} bytes each); logits of {o.batch} lines of {found['by_length'][-1]['length']} words with "
               f"their log-softmax and gradient ({BYTES_A_LOGIT} bytes each): from shapes, not measured."]
-    return "\n".join(lines)
+    return "\n".join(line for long in lines for line in _wrapped(long))
+
+
+def _columns() -> int | None:
+    """Of the terminal that is written to; None: it is none."""
+    return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+
+
+def _wrapped(line: str) -> list:
+    """A sentence in as many lines as the terminal needs; rows of a table stay one."""
+    columns = _columns()
+    return [line] if columns is None or line.startswith("  ") or len(line) <= columns else textwrap.wrap(line, columns)
 
 
 def _costs(row: dict) -> list:
@@ -166,4 +180,8 @@ def _percent(share: float) -> str:
 
 def _table(rows: list) -> list:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    most = _columns()
+    while most is not None and len(widths) > 3 and sum(widths) + 2 * len(widths) > most:  # the last is kept, as what all lead to
+        del widths[-2]
+        rows = [[*row[:-2], row[-1]] for row in rows]
     return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]

@@ -72,6 +72,7 @@ constexpr std::string_view kAsJson =
     "answers for programs go to standard output: --json > out.json";
 constexpr std::string_view kRunIs =
     "a run's length is --epochs here, an epoch's --samples: steps x batch x GPUs / epochs";
+constexpr std::string_view kFindingsAre = "it is --findings here";
 constexpr std::string_view kNoOrder =
     "they are listed by name; --memory 24G leaves out smaller ones";
 constexpr std::string_view kWatchedIs =
@@ -224,6 +225,11 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"output", "samples", kAsJson},
     {"format", "samples", kAsJson},
     {"save", "samples", kAsJson},
+    {"droplast", "last-batch",
+     "an epoch's last batch is taken as dropped or full; --last-batch auto has the smaller one"},
+    {"best", "findings", kFindingsAre},
+    {"summary", "findings", kFindingsAre},
+    {"analysis", "findings", kFindingsAre},
     {"cheapest", "instances", kNoPrices},
     {"sort", "instances", kNoOrder},
     {"sortby", "instances", kNoOrder},

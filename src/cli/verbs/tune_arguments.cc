@@ -148,9 +148,10 @@ Result<study::Study> study_of(const TuneArguments& a, const tune::Objective& obj
 
 Status check_used(const TuneArguments& a, const std::string& name) {
   if (uses(a, name)) return {};
-  return fail(ErrorCode::kUsage,
-              "the command has no {" + name + "}: python train.py --" + name + " {" + name + "}",
-              "--" + name);
+  return fail(
+      ErrorCode::kUsage,
+      "the command has no {{" + name + "}}: python train.py --" + name + " {{" + name + "}}",
+      "--" + name);
 }
 
 Result<std::vector<tune::Dimension>> space_of(const TuneArguments& a) {

@@ -40,8 +40,8 @@ async function copyText(text, button) {
 
 // Words are kept whole, but for those that no column has room for; sentences get a column that is worth reading.
 function cellClass(cell, numeric) {
-  if (numeric) return "n";
-  if (cell === null || cell === undefined || isFigure(cell)) return null;
+  const none = !isFigure(cell) && ["", "-"].includes(String(cell ?? "")) ? "none" : "";
+  if (numeric || none || isFigure(cell)) return [numeric ? "n" : "", none].filter(Boolean).join(" ") || null;
   const text = String(cell);
   const names = [text.split(/\s+/).some(word => word.length > 24) ? "long" : "", text.length > 40 ? "prose" : text.length > 18 ? "phrase" : ""];
   return names.filter(Boolean).join(" ") || null;
