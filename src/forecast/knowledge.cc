@@ -14,7 +14,7 @@ using Json = json::Value;
 constexpr Bytes kMaxCoefficientFile{16LL << 20};
 /// Where no measured error applies. Wide on purpose.
 constexpr Reach kPriorBelow{0.10, {}, {}}, kPriorAbove{0.15, {}, {}};
-constexpr int kMemorySchema = 2;
+constexpr int kMemorySchema = 3;
 constexpr double kLargestShare = 10;
 constexpr Bytes kLargestReach{1LL << 50};
 
@@ -33,6 +33,18 @@ std::optional<Reach> read_reach(const Json& from) {
   return sane ? std::optional(reach) : std::nullopt;
 }
 
+/// Where a case states no need of its own, as on a CPU, it is the upper side of the band.
+std::optional<NeedReach> read_need(const Json& band, const Reach& above) {
+  if (!band.contains("need")) return NeedReach{above, 0};
+  const Json& from = band["need"];
+  const auto reach = read_reach(from);
+  if (!reach || !from.contains("workspaces") || !from["workspaces"].is_number())
+    return std::nullopt;
+  const double workspaces = from["workspaces"].as_double();
+  if (!(workspaces >= 0 && workspaces < kLargestShare)) return std::nullopt;
+  return NeedReach{*reach, workspaces};
+}
+
 }  // namespace
 
 double Reach::at(Bytes forecast) const {
@@ -43,6 +55,10 @@ double Reach::at(Bytes forecast) const {
 
 Band MemoryErrorCase::band_at(Bytes peak) const {
   return {std::min(1.0, below.at(peak)), above.at(peak)};
+}
+
+double MemoryErrorCase::need_above(Bytes peak, double workspace_share) const {
+  return need.reach.at(peak) + need.workspaces * workspace_share;
 }
 
 Result<std::vector<MemoryErrorCase>> parse_memory_cases(const std::string& text,
@@ -64,10 +80,11 @@ Result<std::vector<MemoryErrorCase>> parse_memory_cases(const std::string& text,
     const std::string kind = text_of("case");
     const auto below = kind.empty() ? std::nullopt : read_reach(from["below"]);
     const auto above = kind.empty() ? std::nullopt : read_reach(from["above"]);
+    const auto need = above ? read_need(from, *above) : std::nullopt;
     const bool counted = !kind.empty() && from.contains("rows") && from["rows"].is_integer();
-    if (!below || !above || !counted)
+    if (!below || !need || !counted)
       return damaged("has a band without name or with impossible numbers");
-    cases.push_back({kind, *below, *above, from["rows"].as_integer(), text_of("basis")});
+    cases.push_back({kind, *below, *above, from["rows"].as_integer(), text_of("basis"), *need});
   }
   return cases;
 }
@@ -78,7 +95,12 @@ MemoryErrorCase Knowledge::memory_case(const std::string& name) const {
         std::find_if(memory.begin(), memory.end(), [&](const auto& c) { return c.name == wanted; });
     if (it != memory.end()) return *it;
   }
-  return {"prior", kPriorBelow, kPriorAbove, 0, "no measured rows of this kind"};
+  return {"prior",
+          kPriorBelow,
+          kPriorAbove,
+          0,
+          "no measured rows of this kind",
+          NeedReach{kPriorAbove, 0}};
 }
 
 Result<Knowledge> load_knowledge() {

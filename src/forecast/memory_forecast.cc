@@ -27,17 +27,22 @@ Figure bytes_figure(Bytes value, Band band, const std::string& basis) {
   return with_band(static_cast<double>(value.count()), band, basis);
 }
 
-/// The forecast whose band ends at `capacity`: what a truth at the upper (or lower) end of its band
-/// would fill exactly. The band may depend on the forecast, so it is approached.
-Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, bool upper_end) {
+/// The forecast that `factor_of(forecast)` times itself is `capacity`. The factor depends on the
+/// forecast, so it is approached.
+template <class FactorOf>
+Bytes forecast_that_fills(Bytes capacity, const FactorOf& factor_of) {
   constexpr int kRounds = 30;  // each shrinks the error by the band's absolute share, a tenth or so
   const auto wanted = static_cast<double>(capacity.count());
   double forecast = wanted;
-  for (int round = 0; round < kRounds; ++round) {
-    const Band band = error.band_at(Bytes(static_cast<std::int64_t>(forecast)));
-    forecast = wanted / (upper_end ? 1 + band.above : 1 - std::min(band.below, 0.9));
-  }
+  for (int round = 0; round < kRounds; ++round)
+    forecast = wanted / factor_of(Bytes(static_cast<std::int64_t>(forecast)));
   return Bytes(static_cast<std::int64_t>(forecast));
+}
+
+/// What the job needs at most, by the error of forecasts of its kind.
+double most_needed(Bytes device_peak, const MemoryErrorCase& error, const Program& program) {
+  const double share = workspace_share(program, device_peak);
+  return static_cast<double>(device_peak.count()) * (1 + error.need_above(device_peak, share));
 }
 
 /// What the device's memory may hold when a share of it is all that PyTorch may take.
@@ -50,9 +55,10 @@ double capacity_of(Bytes usable_memory, const AllocatorConfig& allocator, Bytes 
 
 /// `Answer` is a MemoryForecast or a MemoryVerdict.
 template <class Answer>
-MemoryVerdictWord verdict_of(const Answer& answer, const Figure& peak, double capacity) {
+MemoryVerdictWord verdict_of(const Answer& answer, const Figure& peak, double most_needed,
+                             double capacity) {
   if (answer.fits) {
-    const bool crosses = peak.high > capacity || answer.only_by_flushing;
+    const bool crosses = most_needed > capacity || answer.only_by_flushing;
     return crosses ? MemoryVerdictWord::kRisky : MemoryVerdictWord::kFits;
   }
   const bool crosses = peak.value > capacity && peak.low <= capacity;
@@ -83,9 +89,11 @@ MemoryErrorCase with_private_pool(MemoryErrorCase error, const Program& program,
     once_more -= outcome.live.by_role[static_cast<std::size_t>(role)];
   once_more = std::max(Bytes(0), once_more);
   const Bytes device_peak = outcome.reserved_peak + outside_bytes(program);
-  error.above.share +=
-      static_cast<double>(once_more.count()) / static_cast<double>(device_peak.count());
-  error.above.least += once_more;
+  for (Reach* reach : {&error.above, &error.need.reach}) {
+    reach->share +=
+        static_cast<double>(once_more.count()) / static_cast<double>(device_peak.count());
+    reach->least += once_more;
+  }
   return error;
 }
 
@@ -139,6 +147,16 @@ std::string memory_error_case(const Program& program, const Job& job, const Mach
   const bool half = job.precision != Precision::kFp32 && job.precision != Precision::kTf32;
   const std::string profile = job.cudnn == CudnnProfile::kBenchmark ? "benchmark" : "default";
   return kind + (half ? "-amp-" : "-fp32-") + profile;
+}
+
+double workspace_share(const Program& program, Bytes device_peak) {
+  Bytes largest;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.optional && buffer.role == BufferRole::kWorkspace)
+      largest = std::max(largest, buffer.bytes);
+  }
+  return static_cast<double>(largest.count()) /
+         static_cast<double>(std::max(device_peak, Bytes(1)).count());
 }
 
 std::int64_t last_batch_at(const LastBatch& rule, std::int64_t batch, int gpus) {
@@ -208,8 +226,9 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.device_peak = bytes_figure(device_peak, band, basis);
   forecast.reserved_peak = bytes_figure(forecast.outcome.reserved_peak, band, basis);
   forecast.allocated_peak = bytes_figure(forecast.outcome.allocated_peak, band, basis);
-  forecast.verdict = verdict_of(forecast, forecast.device_peak,
-                                capacity_of(forecast.usable, allocator, outside_bytes(program)));
+  forecast.verdict =
+      verdict_of(forecast, forecast.device_peak, most_needed(device_peak, error, program),
+                 capacity_of(forecast.usable, allocator, outside_bytes(program)));
   return forecast;
 }
 
@@ -222,7 +241,7 @@ MemoryVerdictWord word_of(const MemoryVerdict& verdict, const Program& program,
     error = with_private_pool(error, program, replay(program, replay_options(machine, allocator)));
   const Figure peak =
       bytes_figure(verdict.device_peak, error.band_at(verdict.device_peak), error.basis);
-  return verdict_of(verdict, peak,
+  return verdict_of(verdict, peak, most_needed(verdict.device_peak, error, program),
                     capacity_of(machine.device->usable_memory, allocator, outside_bytes(program)));
 }
 
@@ -286,16 +305,21 @@ Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& m
   limits.basis =
       std::string(memory_model_of(machine.device).simulation) + " under capacity; " + error.basis;
   if (nominal.batch == 0) return limits;
-  // A truth at the upper end of the band still fits, without giving the cache back, when the
-  // forecast's own peak is no more than this: what verdict_of() calls FITS.
+  // A job that needs as much as its forecast allows still fits, without giving the cache back, when
+  // the forecast's own peak is no more than this: what verdict_of() calls FITS. The share of the
+  // workspaces near the limit is that of the largest batch.
   const Bytes sure(
       static_cast<std::int64_t>(capacity_of(usable, allocator, outside_bytes(program))));
   const LowerAt near = [&](std::int64_t batch) {  // both begin where the first search ended
     return batch == nominal.batch ? Result<Program>(program) : lower_at(batch);
   };
-  const auto safe =
-      search(near, forecast_that_fills(sure, error, true), nominal.batch, CacheFlush::kNever);
-  const auto lucky = search(near, forecast_that_fills(usable, error, false), nominal.batch);
+  const double share = workspace_share(program, usable);
+  const Bytes filling = forecast_that_fills(
+      sure, [&](Bytes forecast) { return 1 + error.need_above(forecast, share); });
+  const auto safe = search(near, filling, nominal.batch, CacheFlush::kNever);
+  const Bytes overflowing = forecast_that_fills(
+      usable, [&](Bytes forecast) { return 1 - std::min(error.band_at(forecast).below, 0.9); });
+  const auto lucky = search(near, overflowing, nominal.batch);
   if (!safe) return tl::unexpected(safe.error());
   if (!lucky) return tl::unexpected(lucky.error());
   limits.low = program.cuda_graphs ? largest_sure_batch(lower_at, minimum, limits.value, machine,

@@ -19,8 +19,9 @@ namespace stoker {
 
 /// Whether a job runs in a device's memory, its forecast's error considered.
 enum class MemoryVerdictWord : std::uint8_t {
-  kFits,       ///< all of the band lies within what there is
-  kRisky,      ///< the band crosses what there is, or it runs only by giving the cache back
+  kFits,       ///< what it needs at most lies within what there is
+  kRisky,      ///< that, or the lower part of the band, crosses what there is, or it runs only by
+               ///< giving the cache back
   kDoesNotFit  ///< all of the band lies beyond, or the allocator fails within it
 };
 /// "FITS", "RISKY", "DOES NOT FIT".
@@ -105,6 +106,10 @@ struct LastBatch {
                                                         const AllocatorConfig& allocator,
                                                         const Knowledge& knowledge,
                                                         const LastBatch& last_batch = {});
+
+/// The largest workspace that cuDNN could do without, as a share of a peak: what an algorithm other
+/// than the assumed one may take goes with it.
+[[nodiscard]] double workspace_share(const Program& program, Bytes device_peak);
 
 /// Which measured rows this job resembles: "cnn-fp32-benchmark", "transformer-amp-default", ...,
 /// "cpu".

@@ -18,7 +18,7 @@ using Json = json::Value;
 constexpr double kListedError = 0.10;  ///< rows that are further off are listed
 constexpr std::size_t kListedRows = 25;
 const std::string kUnknownCause = "unknown";
-constexpr int kBandsSchema = 2;
+constexpr int kBandsSchema = 3;
 constexpr std::size_t kRowsForBand = 5;  ///< below that the extremes say nothing
 
 void add(Json& to, const Score& s) {
@@ -186,6 +186,7 @@ std::string memory_bands_as_json(const std::vector<Measure>& measures,
   root["captured_with"] = context.versions;
   root["bands"] = Json::array();
   const auto bands = bands_by_kind(kinds["default"]);
+  const auto need = need_of(kinds["default"]);
   for (const auto& [kind, pairs] : kinds) {
     if (pairs.size() < kRowsForBand) continue;
     const auto own = bands.find(kind);
@@ -200,6 +201,11 @@ std::string memory_bands_as_json(const std::vector<Measure>& measures,
                              {"rows", pairs.size()},
                              {"basis", fmt::format("band from {} measured peaks", pairs.size())},
                              {"tables", tables}});
+    // Without trials and in half precision nobody measured what is needed: the band decides there.
+    if (need && kind.ends_with("-fp32-benchmark")) {
+      root["bands"].back()["need"] = json_of(need->reach);
+      root["bands"].back()["need"]["workspaces"] = need->workspaces;
+    }
   }
   return root.dump(2) + "\n";
 }

@@ -66,6 +66,10 @@ void score_bands(const std::vector<Pair>& pairs, Score& result) {
 // constant.
 constexpr std::array<double, 6> kOffsets{-1500, 0, 1000, 2000, 4000, 16000};
 constexpr double kConstantOffset = 1e9;
+constexpr double kContextOffset = kOffsets[0];
+/// Chosen, with the offset, on 56 of 132 models of timm-a100; the coverage on all of them.
+constexpr double kWorkspaces = 2;
+constexpr double kNeedCoverage = 0.92;
 constexpr double kLeastScale = 500;  // of a forecast that is nearly all context
 
 double scale_of(double predicted, double offset) {
@@ -144,6 +148,24 @@ Band BandForm::at(double predicted) const {
 std::optional<BandForm> band_of(const std::vector<Pair>& pairs, BandGrowth growth) {
   if (pairs.empty()) return std::nullopt;
   return BandForm{best_reach(pairs, -1, growth), best_reach(pairs, 1, growth)};
+}
+
+std::optional<NeedForm> need_of(const std::vector<Pair>& pairs) {
+  NeedForm form;
+  form.workspaces = kWorkspaces;
+  std::vector<double> errors;
+  for (const Pair& p : pairs) {
+    if (p.need > 0)
+      errors.push_back((p.need - p.predicted - form.workspaces * p.workspace) /
+                       scale_of(p.predicted, kContextOffset));
+  }
+  if (errors.empty()) return std::nullopt;
+  std::sort(errors.begin(), errors.end());
+  const auto beyond = static_cast<std::size_t>(
+      std::floor((1 - kNeedCoverage) * static_cast<double>(errors.size() + 1)));
+  const double error = std::max(0.0, errors[errors.size() - std::max<std::size_t>(beyond, 1)]);
+  form.reach = {error, error * kContextOffset, error * kLeastScale};
+  return form;
 }
 
 std::map<std::string, BandForm> bands_by_kind(const std::vector<Pair>& pairs, BandGrowth growth) {

@@ -23,6 +23,9 @@ struct Pair {
   std::string kind = std::string();
   /// Why the measured figure is what it is, where the measured rows alone tell; else empty.
   std::string cause = std::string();
+  /// What the job needs, where that may be less than what was measured, and the largest convolution
+  /// workspace of its program; in the unit of the pair. 0: not known.
+  double need = 0, workspace = 0;
 };
 
 /// Errors of a set of pairs; percent of the truth.
@@ -78,6 +81,21 @@ enum class BandGrowth {
 /// narrow band. The pairs are in MiB. Empty input: no band.
 [[nodiscard]] std::optional<BandForm> band_of(const std::vector<Pair>& pairs,
                                               BandGrowth growth = BandGrowth::kFitted);
+
+/// How far needs reach above forecasts; see need_of().
+struct NeedForm {
+  Reach reach;
+  double workspaces = 0;  ///< times the largest workspace
+
+  [[nodiscard]] double at(const Pair& pair) const {
+    return reach.at(pair.predicted) + workspaces * pair.workspace;
+  }
+};
+
+/// The reach that holds 92 of 100 needs of the pairs that have one: two workspaces and a share of
+/// what the forecast has above the context. Winograd's staged algorithm, which the assumed
+/// workspace is not, keeps both tensors more than twice.
+[[nodiscard]] std::optional<NeedForm> need_of(const std::vector<Pair>& pairs);
 
 /// The band of all pairs under "", and one for each kind with enough rows, whose sides are those of
 /// its own rows where they are narrower. Where they are wider the kind keeps the side of all: rare

@@ -61,6 +61,24 @@ TEST(BandOf, FindsWhetherAnErrorIsAShareOrBytes) {
   EXPECT_NEAR(constant.below.at(3000), constant.below.at(30000), 0.1);
 }
 
+TEST(NeedOf, HoldsNinetyTwoInAHundredBeyondTwoWorkspaces) {
+  // Needs from 40 % of what exceeds the context below two workspaces above, to 60 % beyond them.
+  std::vector<Pair> pairs;
+  for (int i = 0; i <= 100; ++i) {
+    Pair pair{"a", "", 1, 2500, {}};
+    pair.workspace = 50;
+    pair.need = 2500 + 2 * 50 + 1000 * (i - 40) / 100.0;
+    pairs.push_back(pair);
+  }
+  pairs.push_back({"a", "", 9000, 2500, {}});  // its need is not known
+  const NeedForm need = need_of(pairs).value();
+  EXPECT_NEAR(need.at(pairs.front()), 100 + 530, 1e-6);
+  Pair other = pairs.front();
+  other.predicted = 3500, other.workspace = 0;
+  EXPECT_NEAR(need.at(other), 1060, 1e-6);
+  EXPECT_FALSE(need_of({pairs.back()}).has_value());
+}
+
 TEST(FamilyOf, LettersBeforeTheFirstDigitOrSeparator) {
   EXPECT_EQ(family_of("resnet50d"), "resnet");
   EXPECT_EQ(family_of("vit_base_patch16"), "vit");

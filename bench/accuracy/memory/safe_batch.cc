@@ -5,7 +5,7 @@
 // the model that ran, so its need is the least peak of all batches from b up (a peak above that was
 // memory that cuDNN took because it was there). A card with exactly that much memory runs b, and
 // nothing larger, unless a larger measured batch needs no more. The safe batch of that card is the
-// largest whose forecast and the upper side of its band stay within. No forecast decides which rows
+// largest that the forecast says to need no more at most. No forecast decides which rows
 // count.
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Peaks {
       : bench_(bench), step_(step), machine_(machine) {}
 
   struct Peak {
-    double value = 0, high = 0;
+    double value = 0, needed = 0;
   };
 
   /// Infinite when the batch cannot be lowered.
@@ -52,10 +52,10 @@ class Peaks {
     ReplayOptions options;
     options.detail = ReplayDetail::kVerdict;
     const Bytes bytes = replay(*program, options).reserved_peak + outside_bytes(*program);
-    const Band band =
-        bench_.knowledge.memory_case(memory_error_case(*program, job, machine_)).band_at(bytes);
+    const MemoryErrorCase error =
+        bench_.knowledge.memory_case(memory_error_case(*program, job, machine_));
     peak.value = mebibytes(bytes);
-    peak.high = peak.value * (1 + band.above);
+    peak.needed = peak.value * (1 + error.need_above(bytes, workspace_share(*program, bytes)));
     return peak;
   }
 
@@ -146,7 +146,7 @@ std::vector<Measure> run_safe_batch(Bench& bench, const Table& table) {
         if (other.mebibytes <= card.mebibytes) truth = std::max(truth, other.batch);
       }
       const std::int64_t answer =
-          forecast.largest(limit, [&](const Peaks::Peak& p) { return p.high <= card.mebibytes; });
+          forecast.largest(limit, [&](const Peaks::Peak& p) { return p.needed <= card.mebibytes; });
       safe.add(answer, truth);
       if (truth >= 32) safe_from_32.add(answer, truth);
       for (std::size_t m = 0; m < kMargins.size(); ++m) {

@@ -128,6 +128,9 @@ class TimmA100 {
       const Band band{1 - peak.low / peak.value, peak.high / peak.value - 1};
       measure_.pairs.push_back({family_of(model), label, number(row, "max_gpu_memory_mib"),
                                 peak.value / kMebibyte, band, kind});
+      measure_.pairs.back().workspace =
+          workspace_share(*program, Bytes(static_cast<std::int64_t>(peak.value))) *
+          measure_.pairs.back().predicted;
       scored_.push_back(&row);
       outside_ = static_cast<double>(outside_bytes(*program).count()) / kMebibyte;
     }
@@ -166,9 +169,23 @@ class TimmA100 {
     }
   }
 
+  /// A batch needs no more than any larger one of its model that ran.
+  void find_needs() {
+    for (std::size_t i = 0; i < scored_.size(); ++i) {
+      Pair& pair = measure_.pairs[i];
+      pair.need = pair.truth;
+      for (const CsvRow* other : scored_) {
+        if ((*other)["model"] == (*scored_[i])["model"] &&
+            number(*other, "batch_size") > number(*scored_[i], "batch_size"))
+          pair.need = std::min(pair.need, number(*other, "max_gpu_memory_mib"));
+      }
+    }
+  }
+
   void finish() {
     measure_.score = score(measure_.pairs);
     find_causes();
+    find_needs();
     const auto fake = [](const CsvRow& row) {
       return std::max({number(row, "faketensor_after_forward_mib"),
                        number(row, "faketensor_after_backward_mib"),

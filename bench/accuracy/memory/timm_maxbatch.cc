@@ -83,13 +83,13 @@ class Ladder {
   std::map<std::size_t, std::optional<Program>> programs_;
 };
 
-/// The forecast whose band ends at the capacity.
-Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error) {
+/// The forecast of a job that needs the capacity at most.
+Bytes forecast_that_fills(Bytes capacity, const MemoryErrorCase& error, double workspace_share) {
   constexpr int kRounds = 30;
   Bytes forecast = capacity;
   for (int round = 0; round < kRounds; ++round) {
     forecast = Bytes(static_cast<std::int64_t>(static_cast<double>(capacity.count()) /
-                                               (1 + error.band_at(forecast).above)));
+                                               (1 + error.need_above(forecast, workspace_share))));
   }
   return forecast;
 }
@@ -158,7 +158,9 @@ class TimmMaxBatch {
     const MemoryErrorCase error =
         bench_.knowledge.memory_case(memory_error_case(*smallest, job, machine));
     // As `plan` and `predict` answer: the allocator need not give its cache back.
-    a.safe = ladder.first_fitting(a.shipped, forecast_that_fills(usable, error) - outside,
+    const Program* largest = ladder.at(a.shipped);
+    const double share = workspace_share(largest != nullptr ? *largest : *smallest, usable);
+    a.safe = ladder.first_fitting(a.shipped, forecast_that_fills(usable, error, share) - outside,
                                   CacheFlush::kNever);
     std::size_t place = 0;
     for (std::size_t c = 0; c < kContexts; ++c) {
