@@ -11,7 +11,6 @@ import threading
 import types
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import device as devices
 from .. import standins
@@ -34,7 +33,7 @@ from .facade import (
     sequences,
     training,
 )
-from .recording import dispatch, shapes
+from .recording import dispatch, shapes, threads
 from .recording.watcher import Watcher
 from .runs import WHERE, WHERE_SIGNAL
 from .settings import batches
@@ -107,7 +106,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     main = _prepare_main(request, batches.arguments(request))
     batches.install(world)
     if world.on_gpu:
-        world.fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
+        world.fake_mode = threads.FakeMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     cuda.install(world)
     graphs.install(world)
     modules.install(world)

@@ -85,3 +85,16 @@ def test_a_function_that_elastic_launches(tmp_path, on_cuda):
 def test_a_launcher_within_a_script_is_named(tmp_path, on_cuda):
     code, _, said = run(tmp_path, asking.LAUNCHES)
     assert code == 3 and "train.py line 3 starts another script" in said and "inner.py --lr 0.1" in said and "give that one" in said
+
+
+def test_checkpoints_of_shards_that_lie_on_the_host(tmp_path, on_cuda):
+    doc = captured(tmp_path, asking.SHARDED, flags=TWO)
+    facts = found(doc)
+    assert (facts["parallel"], facts["fsdp-cpu-offload"], facts["gpus"], facts["batch"]) == ("fsdp", True, 2, 20)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.step.gz", "train.py"]
+
+
+def test_an_optimizer_that_shares_its_state(tmp_path, on_cuda):
+    doc = captured(tmp_path, asking.REDUNDANT, flags=TWO)
+    assert (found(doc)["parallel"], found(doc)["optimizer"]) == ("ddp", "adam")
+    assert "ZeroRedundancyOptimizer is not modelled: the optimizer's state is counted whole on each GPU" in notes(doc)

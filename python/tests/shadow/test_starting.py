@@ -148,3 +148,9 @@ def test_programs_of_a_script_whose_loader_is_probed_keep_their_manners(tmp_path
                           capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(PYTHON)))
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", "train.py"]
+
+
+def test_a_pool_that_evaluates_copies_meanwhile(tmp_path, on_cuda):
+    doc = captured(tmp_path, starting.POOL_EVALUATES)
+    assert found(doc)["batch"] == 20 and count(doc, "aten::addmm") == 2
+    assert "the script failed" not in notes(doc) and "batches of its DataLoader" not in notes(doc)

@@ -196,3 +196,43 @@ LAUNCHES = """
 from torch.distributed.run import main
 main(['--nproc_per_node', '2', 'inner.py', '--lr', '0.1'])
 """
+
+SHARDED = """
+import os
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_model_state_dict, get_state_dict, set_state_dict
+from torch.distributed.fsdp import CPUOffload, FullStateDictConfig, FullyShardedDataParallel as FSDP, StateDictType
+dist.init_process_group('nccl')
+net = FSDP(nn.Linear(64, 8), device_id=int(os.environ['LOCAL_RANK']), cpu_offload=CPUOffload(offload_params=True), use_orig_params=True)
+optimizer = torch.optim.AdamW(net.parameters())
+FSDP.set_state_dict_type(net, StateDictType.FULL_STATE_DICT, FullStateDictConfig(offload_to_cpu=True, rank0_only=True))
+with FSDP.state_dict_type(net, StateDictType.FULL_STATE_DICT), FSDP.summon_full_params(net):
+    torch.save({'net': net.state_dict(), 'optimizer': FSDP.optim_state_dict(net, optimizer)}, 'all.pt')
+kept = torch.load('all.pt')
+net.load_state_dict(kept['net'])
+optimizer.load_state_dict(FSDP.optim_state_dict_to_load(net, optimizer, kept['optimizer']))
+weights, state = get_state_dict(net, optimizer)
+dcp.save({'net': weights, 'optimizer': state}, checkpoint_id='sharded')
+set_state_dict(net, optimizer, model_state_dict=get_model_state_dict(net), optim_state_dict=state)
+for (x,) in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.rand(400, 64)), batch_size=20):
+    optimizer.zero_grad(); net(x.cuda()).sum().backward(); optimizer.step()
+"""
+
+REDUNDANT = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.join import Join
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel as DDP
+dist.init_process_group('nccl')
+net = DDP(nn.Linear(64, 8).cuda(), device_ids=[0], static_graph=True, bucket_cap_mb=50)
+optimizer = ZeroRedundancyOptimizer(net.parameters(), optimizer_class=torch.optim.Adam, lr=1e-3)
+with Join([net, optimizer]):
+    for (x,) in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.rand(400, 64)), batch_size=20):
+        optimizer.zero_grad(); net(x.cuda()).sum().backward(); optimizer.step()
+optimizer.consolidate_state_dict(to=0)
+"""

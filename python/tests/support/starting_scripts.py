@@ -165,3 +165,20 @@ loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.rand(1
 for (x,) in loader:
     pass
 """
+
+POOL_EVALUATES = NET + """
+import copy
+from concurrent.futures import ThreadPoolExecutor
+pool, waiting = ThreadPoolExecutor(2), []
+def evaluate(model):
+    model.eval()
+    with torch.no_grad():
+        return sum(model(x.cuda()).view(len(x), 2, 4).flatten(1).argmax(1).eq(y.cuda()).sum().item()
+                   for x, y in torch.utils.data.DataLoader(data, batch_size=40))
+for epoch in range(3):
+    for i, (x, y) in enumerate(torch.utils.data.DataLoader(data, batch_size=20)):
+        step(x, y)
+        if i % 2 == 0:
+            waiting.append(pool.submit(evaluate, copy.deepcopy(net)))
+print([one.result() for one in waiting])
+"""

@@ -140,6 +140,9 @@ void take_switch(RunRequest& r, const ScriptFinding& finding, bool cpu) {
   if (cpu) return;
   if (name == "cudnn-benchmark") r.job.cudnn_benchmark |= on;
   if (name == "cuda-graphs") r.job.cuda_graphs |= on;
+  if (name == "fsdp-cpu-offload")
+    r.job.fsdp_offload |=
+        on && r.gpus.value_or(1) > 1 && is_fsdp(r.job.parallel.value_or(Parallel::kDdp));
   if (name == "bucket-view") r.job.bucket_view |= on && r.gpus.value_or(1) > 1;
 }
 

@@ -70,6 +70,18 @@ TEST(ScriptFindings, TakeOverWhatTheScriptTellsTheAllocator) {
   EXPECT_EQ(kept.memory_fraction, 0.8);
 }
 
+TEST(ScriptFindings, KeepShardsOnTheHostWhereThereAreAny) {
+  const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
+      {"setting": "parallel", "value": "fsdp", "words": "x", "line": 3},
+      {"setting": "fsdp-cpu-offload", "value": true, "words": "y", "line": 3}]}})");
+  RunRequest asked;
+  EXPECT_FALSE(with_findings(asked, read_findings(*file), false).job.fsdp_offload);
+  asked.gpus = 2;
+  EXPECT_TRUE(with_findings(asked, read_findings(*file), false).job.fsdp_offload);
+  asked.job.parallel = Parallel::kDdp;
+  EXPECT_FALSE(with_findings(asked, read_findings(*file), false).job.fsdp_offload);
+}
+
 TEST(ScriptFindings, LeaveAValidationOutThatIsNotWanted) {
   RunRequest asked;
   asked.job.validation_batch = 0;

@@ -29,7 +29,7 @@ _FETCHING = set("""
     wget curl aria2c axel scp ssh sftp ftp telnet nc gsutil gcloud aws s3cmd s5cmd azcopy az rclone kaggle huggingface-cli hf gdown
     conda mamba micromamba uv poetry apt apt-get dnf yum apk brew snap npm make cmake ninja sbatch srun salloc scancel kubectl
     docker podman singularity apptainer mail sendmail sudo su kill pkill killall reboot shutdown systemctl service modprobe
-    tmux screen at ray wandb dvc""".split())
+    tmux screen at ray wandb dvc tensorboard mlflow visdom jupyter jupyter-lab aim streamlit ngrok""".split())
 
 # Program -> (letters of short options that write, long options that write, letters that take a value).
 _WRITES_WITH = {"sed": ("i", ("--in-place",), "efl"), "sort": ("o", ("--output",), "kStT"), "shuf": ("o", ("--output",), "ein"),

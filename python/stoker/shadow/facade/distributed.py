@@ -9,7 +9,6 @@ import contextlib
 import math
 import multiprocessing as standard
 import os
-import sys
 import types
 
 import torch
@@ -17,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from .. import sites
 from ..recording import names
-from . import modules
+from . import distributed_parts, modules
 
 _SHARDED: set = set()  # ids of modules that fully_shard was called on
 
@@ -114,35 +113,6 @@ def _stores(dist) -> None:
         if not hasattr(module, "ProcessGroupNCCL"):
             module.ProcessGroupNCCL = types.SimpleNamespace(
                 Options=lambda *_, **__: types.SimpleNamespace(is_high_priority_stream=False, config=types.SimpleNamespace()))
-
-
-def launchers(world) -> dict:
-    """torch.distributed's own launchers, once they are imported: a function is called as that of the first rank, and a script that
-    they would start is named."""
-    def launch(module):
-        class elastic_launch:
-            def __init__(self, config=None, entrypoint=None):
-                self._entry = entrypoint
-
-            def __call__(self, *args):
-                if callable(self._entry):
-                    return {0: self._entry(*args)}
-                return _names_script(world, [self._entry, *args])
-
-        module.elastic_launch = elastic_launch
-        module.launch_agent = lambda config, entrypoint, args: elastic_launch(config, entrypoint)(*args)
-
-    def run(module):
-        module.main = lambda args=None: _names_script(world, ["torchrun", *(args or sys.argv[1:])])
-        module.run = lambda args: _names_script(world, ["torchrun", args.training_script, *args.training_script_args])
-
-    return {"torch.distributed.launcher.api": launch, "torch.distributed.run": run, "torch.distributed.launch": run}
-
-
-def _names_script(world, words: list) -> None:
-    site = sites.here(3)
-    command = " ".join(map(str, words))
-    world.refuse(f"{site} starts another script, which is not run ({command[:200]}): give that one, and its arguments after --")
 
 
 class _Mesh:
@@ -262,15 +232,13 @@ def _wrappers(world, state) -> None:
             if strategy != "NO_SHARD":
                 policy = kwargs.get("mixed_precision")
                 half_precision(world, state, module, policy, sites.here(2))
-
-        @classmethod
-        @contextlib.contextmanager
-        def state_dict_type(cls, *_, **__):
-            yield
+                if getattr(kwargs.get("cpu_offload"), "offload_params", kwargs.get("cpu_offload")):
+                    distributed_parts.offloaded(world, sites.here(2))
 
         def clip_grad_norm_(self, max_norm, *_, **__):
             return torch.nn.utils.clip_grad_norm_(self.parameters(), max_norm)
 
+    distributed_parts.checkpoints(FullyShardedDataParallel)
     for cls in (DistributedDataParallel, DataParallel, FullyShardedDataParallel):
         names.TRANSPARENT.add(cls)
     parallel.DistributedDataParallel = distributed.DistributedDataParallel = DistributedDataParallel
@@ -348,6 +316,8 @@ def _fully_shard(world, fsdp, state) -> None:
         for one in module if isinstance(module, (list, tuple)) else [module]:
             _SHARDED.add(id(one))
             half_precision(world, state, one, mp_policy, sites.here(2))
+            if type(kwargs.get("offload_policy")).__name__ == "CPUOffloadPolicy":
+                distributed_parts.offloaded(world, sites.here(2))
             _as_shards(one, mesh if mesh is not None else _Mesh(state))
             for name in ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch", "set_requires_gradient_sync",
                          "set_is_last_backward", "set_reshard_after_backward", "unshard", "reshard", "set_reduce_scatter_divide_factor"):

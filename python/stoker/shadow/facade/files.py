@@ -57,6 +57,15 @@ def install(world) -> None:
             return loaded
         return pytree.tree_map(lambda leaf: leaf.to("cuda") if isinstance(leaf, torch.Tensor) and _is_gpu(map_location) else leaf, loaded)
 
+    def save_scripted(module, f, *args, **kwargs):
+        save(module, f)
+
+    load_scripted = torch.jit.load
+
+    def load_traced(f, map_location=None, *args, **kwargs):
+        return load_scripted(f, map_location, *args, **kwargs) if remembered(f) is None else load(f, map_location)
+
+    torch.jit.save, torch.jit.load = save_scripted, load_traced
     torch.save, torch.load = save, load
     torch.serialization.save, torch.serialization.load = save, load
     if world.on_gpu:

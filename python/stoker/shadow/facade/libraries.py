@@ -13,8 +13,11 @@ import sys
 
 from .. import sites
 from ..settings import batch_names
-from . import distributed, kernels, loggers, nvidia, saved_tensors, unmodelled
+from . import distributed_parts, kernels, loggers, nvidia, saved_tensors, unmodelled
 
+# Functions that write a file beneath Python, where no overlay sees it.
+_BENEATH = {"torchvision.io": ("write_png", "write_jpeg", "write_video", "write_file"), "soundfile": ("write",), "torchaudio": ("save",),
+            "faiss": ("write_index",), "torch.onnx": ("export",), "torch.export": ("save",)}
 _MOST_COPIED = 256 << 20  # bytes of a file that a script opens to change it
 
 
@@ -26,6 +29,7 @@ def install(world, overlay) -> None:
              "transformers.modeling_utils": lambda m: saved_tensors.pretrained(world, m),
              "torch.distributed.checkpoint": lambda m: _no_saving(world, m, ("save", "async_save", "save_state_dict", "load",
                                                                             "load_state_dict")),
+             **{name: lambda m, names=names: _no_writing(world, m, names) for name, names in _BENEATH.items()},
              "transformers.tokenization_utils_base": lambda m: _no_saving(world, m.PreTrainedTokenizerBase, ("save_pretrained",)),
              "h5py._hl.files": lambda m: _hdf5(overlay, m.File),
              "sqlite3": lambda m: _database(overlay, m),
@@ -36,7 +40,7 @@ def install(world, overlay) -> None:
         hooks |= {"pynvml": lambda m: nvidia.nvml(world, m), "triton.runtime.jit": lambda m: kernels.launches(world, m),
                   "triton.runtime.autotuner": lambda m: kernels.untuned(m)}
         kernels.install(world)
-    hooks |= loggers.hooks(world) | unmodelled.hooks(world) | distributed.launchers(world)
+    hooks |= loggers.hooks(world) | unmodelled.hooks(world) | distributed_parts.hooks(world)
     batch_names.install(world, hooks)
     for name in [name for name in hooks if name in sys.modules]:
         hooks.pop(name)(sys.modules[name])
@@ -95,6 +99,15 @@ def _no_saving(world, owner, names: tuple) -> None:
     for name in names:
         if hasattr(owner, name):
             setattr(owner, name, save)
+
+
+def _no_writing(world, module, names: tuple) -> None:
+    def write(*args, **kwargs):
+        world.note(f"{sites.here(2)}: what {module.__name__} writes is not written")
+
+    for name in names:
+        if hasattr(module, name):
+            setattr(module, name, write)
 
 
 def _copied(overlay, path):

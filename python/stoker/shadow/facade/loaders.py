@@ -53,7 +53,8 @@ def install(world) -> None:
         object.__setattr__(self, "_stoker_facts", facts)
 
     def __iter__(self):
-        world.watcher.loader = getattr(self, "_stoker_facts", None)
+        if world.watcher.turns.loads():
+            world.watcher.loader = getattr(self, "_stoker_facts", None)
         return _Batches(original_iter(self), world, self.__dict__.get("_stoker_facts"))
 
     DataLoader.__init__, DataLoader.__iter__ = __init__, __iter__
@@ -73,13 +74,15 @@ class _Batches:
         kept, watcher.recorder = watcher.recorder, None if not self._world.on_gpu else watcher.recorder
         try:
             batch = next(self._inner)
-            watcher.batches += 1
-            if watcher.steps:
-                watcher.loaders_of_steps.add(id(self._facts))
+            if watcher.turns.loads():
+                watcher.batches += 1
+                if watcher.steps:
+                    watcher.loaders_of_steps.add(id(self._facts))
             return batch
         finally:
             watcher.recorder = kept
-            watcher.loader = self._facts
+            if watcher.turns.loads():
+                watcher.loader = self._facts
             if watcher.turns.here():
                 watcher.last = "load"
 

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ...errors import CaptureError, UnsupportedOperatorError
 from ...tracing import operators
 from .. import sites
-from . import lookalike, shapes, values
+from . import lookalike, shapes, threads, values
 
 FakeTensor = fake_tensor.FakeTensor
 UnsupportedOperatorException = fake_tensor.UnsupportedOperatorException
@@ -45,7 +45,8 @@ class Shadow(TorchDispatchMode):
         if FakeTensor not in types and (device is None or device.type != "cuda"):
             return func(*args, **kwargs)
         try:
-            return self._fake(func, types, args, kwargs)
+            with threads.one_at_a_time():
+                return self._fake(func, types, args, kwargs)
         except CaptureError as error:
             self._world.refuse(f"{sites.here()}: {error}")
 

@@ -6,12 +6,45 @@ within such a call. Two threads that compute parts of one step at the same time 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import sites
+
+_lock = threading.RLock()
+
+
+def one_at_a_time():
+    """What is held while an operator runs on fake tensors: their mode keeps notes of its own that threads would mix up."""
+    return _lock
+
+
+def _renew() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread of the parent's may have held the one that the child got
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
+class FakeMode(FakeTensorMode):
+    """One for several threads: whether a kernel is being asked for its result, which decides what device a fake tensor names, is a
+    matter of each."""
+
+    _inside = threading.local()
+
+    @property
+    def in_kernel_invocation(self) -> bool:
+        return getattr(self._inside, "now", False)
+
+    @in_kernel_invocation.setter
+    def in_kernel_invocation(self, inside: bool) -> None:
+        self._inside.now = inside
+
 
 _PATIENCE_S, _LOOK_S = 30.0, 0.001  # how long another thread's call is waited for, since that one may wait for this
 
@@ -25,6 +58,7 @@ class Turns:
         self._trains = False
         self._of_step: set = set()  # threads that have computed in this step
         self._local = threading.local()  # depth of modules that a thread beside the training runs
+        self._loaded = [False, False]  # whether the thread that trains has taken a batch itself: in the step before, in this one
 
     def here(self) -> bool:
         return self._home == threading.get_ident()
@@ -66,8 +100,15 @@ class Turns:
             self._local.depth = away - 1
         return bool(away)
 
+    def loads(self) -> bool:
+        """Whether a batch that this thread takes is one of the training: where that thread takes none itself, another loads for it."""
+        if self.here():
+            self._loaded[1] = True
+        return self.here() or not any(self._loaded)
+
     def step_ended(self) -> None:
         self._of_step = {self._home}
+        self._loaded = [self._loaded[1], False]
 
     def beside(self, args) -> None:
         """A thread that has not the turn computes on the device."""
