@@ -78,6 +78,7 @@ class _Capture:
         self.bounded = self.inline = False
         self._has_loader = self._odd_failed = self._loops = False
         self._compiler_failed = False
+        self._smallest: int | None = None  # batch of several loaders that a step takes batches from
         self._steps = Request.most_steps  # that a run may take: as many as the first one did
         self._parts = 1  # into which the script splits each batch of its loader
 
@@ -87,7 +88,7 @@ class _Capture:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
                        precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded, inline=self.inline,
                        fake_data=self.asked.fake_data, network=self.asked.network, most_steps=self._steps,
-                       compile=self.compile, saved=self._saved)
+                       smallest_batch=self._smallest, compile=self.compile, saved=self._saved)
 
     def _run(self, *requests) -> list:
         pids = [self.runs.start(r) for r in requests]
@@ -171,6 +172,12 @@ class _Capture:
         first = self._first(low)
         if first is not None and self._decides(first, check):
             first = self._first(low)  # with what the largest batch keeps
+        if first is not None and len(set(first.loader_batches)) > 1 and self._smallest is None:
+            self._smallest = min(first.loader_batches)
+            sizes = " and ".join(map(str, sorted(set(first.loader_batches))))
+            self.notes.append(f"a step takes batches of {sizes} samples from several DataLoaders: other batches are in proportion to the "
+                              "smallest")
+            first = self._first(low)
         self._odd_failed = first is None
         if first is None or not any(f.setting == "batch" for f in first.facts):
             return None

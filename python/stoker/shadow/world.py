@@ -35,6 +35,7 @@ class Request:
     ranks: bool = False  # the variables of torchrun are set
     inline: bool = False  # the first process that it starts is run within it
     bounded: bool = False  # one sample for all of a batch, and sizes that follow from values as large as they can be
+    smallest_batch: int | None = None  # of several loaders that a step takes batches from: they are replaced in proportion
     most_steps: int = 6
     compile: bool | None = None  # torch.compile: False passes it over; True compiles models that the script does not
     saved: list | None = None  # what each compiled graph keeps, where a run before has decided
@@ -68,6 +69,7 @@ class Outcome:
     batch: int | None = None  # the script's own
     batch_names: list = field(default_factory=list)  # other ways to replace it, by names that say batch
     other_names: list = field(default_factory=list)  # and by any other name that is given a whole number
+    loader_batches: list = field(default_factory=list)  # of the loaders that every step takes a batch from
     sizes: list = field(default_factory=list)  # of the first model's arguments
     own_bytes: int = 0  # of the host, that the script holds beside its model when it begins to train
     build_bytes: int = 0  # of the host: what PyTorch's build takes beyond that of its CPU build

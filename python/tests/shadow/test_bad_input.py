@@ -1,8 +1,6 @@
 """Scripts that fork, leave, wait, ask or take without end: what is captured all the same, and what is said of the others."""
 
-import json
 import os
-import pathlib
 import subprocess
 import sys
 import time
@@ -13,31 +11,19 @@ from test_wild_styles import notes
 
 import bad_scripts as bad
 import many_captures
-from places import PYTHON
 from stoker.shadow import descent, shell_script
 from stoker.shadow.facade import cuda
 
 SHORT = ("--time-limit", "8")
 SMALL = ("--max-host-memory", "1G", "--time-limit", "300")
 FLAGS = {"WAITS": SHORT, "TRIES_AGAIN": SHORT, "SHARES_MEMORY": SMALL, "FORKS_TAKE_MEMORY": SMALL}
-NAMES = [name for name in vars(bad) if name.isupper() and name != "HEAD"]
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory, on_cuda) -> dict:
     """What a capture says of each script."""
-    folder = tmp_path_factory.mktemp("bad")
-    cases = []
-    for name in NAMES:
-        (folder / name).mkdir()
-        (folder / name / "train.py").write_text(getattr(bad, name))
-        cases.append({"folder": str(folder / name), "flags": list(FLAGS.get(name, ()))})
-    (folder / "cases.json").write_text(json.dumps(cases))
-    subprocess.run([sys.executable, many_captures.__file__, str(folder / "cases.json"), str(folder / "answers.json")], check=True,
-                   env=dict(os.environ, PYTHONPATH=str(PYTHON)), stdin=subprocess.DEVNULL)
-    for name in NAMES:
-        assert [path.name for path in pathlib.Path(folder / name).iterdir()] == ["train.py"]
-    return dict(zip(NAMES, json.loads((folder / "answers.json").read_text())))
+    scripts = {name: text for name, text in vars(bad).items() if name.isupper() and name != "HEAD"}
+    return many_captures.of(scripts, FLAGS, tmp_path_factory.mktemp("bad"))
 
 
 @pytest.mark.parametrize("name", ["DAEMON", "CHILD", "LEAVES", "BEHIND", "STARTS_ITSELF"])

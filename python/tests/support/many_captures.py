@@ -6,13 +6,30 @@ say, and the step file's head.
 
 import json
 import os
+import pathlib
+import subprocess
 import sys
 import time
 
+from places import PYTHON
 from stoker.errors import CaptureError
 from stoker.shadow import command, runs
 
-KEPT = ("name", "mode", "precision", "script", "optimizer", "parameters", "diagnostics", "dimensions", "provenance", "compiled")
+KEPT = ("name", "mode", "precision", "script", "optimizer", "parameters", "diagnostics", "dimensions", "types", "provenance", "compiled")
+
+
+def of(scripts: dict, flags: dict, folder: pathlib.Path) -> dict:
+    """The answers for scripts by their names, in a child; each lies in a folder of its own, where nothing is left behind."""
+    for name, text in scripts.items():
+        (folder / name).mkdir()
+        (folder / name / "train.py").write_text(text)
+    cases = [{"folder": str(folder / name), "flags": list(flags.get(name, ()))} for name in scripts]
+    (folder / "cases.json").write_text(json.dumps(cases))
+    subprocess.run([sys.executable, __file__, str(folder / "cases.json"), str(folder / "answers.json")], check=True,
+                   env=dict(os.environ, PYTHONPATH=f"{PYTHON}:{pathlib.Path(__file__).parent}"), stdin=subprocess.DEVNULL)
+    for name in scripts:
+        assert [path.name for path in (folder / name).iterdir()] == ["train.py"]
+    return dict(zip(scripts, json.loads((folder / "answers.json").read_text())))
 
 
 def answer(case: dict) -> dict:

@@ -195,6 +195,12 @@ def install(world) -> None:
             world.counted_gpus = sites.here()
         return _seen(gpu.count)
 
+    def set_device(device=None):
+        index = device if isinstance(device, int) else torch.device(device).index if device is not None else 0
+        if index is not None and index >= gpu.count:
+            world.refuse(f"{sites.here()}: uses cuda:{index}, and there {'are' if gpu.count > 1 else 'is'} {gpu.count} of them: give "
+                         f"--gpus {index + 1}")
+
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # of the machine that captures
     answers = {
         "is_available": visible, "device_count": counted, "current_device": always(0),
@@ -232,6 +238,7 @@ def install(world) -> None:
         for name, answer in answers.items():
             if hasattr(module, name) or module is cuda:
                 setattr(module, name, answer)
+    cuda.set_device = set_device
     _old_types()
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         setattr(cuda.nvtx, name, _zero)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import multiprocessing
 import time
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ def install(world) -> None:
         bound.apply_defaults()
         given = bound.arguments
         facts = _facts(given)
+        _look_at_batches(world, given["batch_sampler"], facts)
         earlier = first.get(id(given["dataset"]))
         if earlier is not None and earlier[0] is given["dataset"] and facts.batch in (earlier[1].batch, world.request.batch):
             facts = earlier[1]  # a library's copy of the script's own loader
@@ -78,6 +80,8 @@ class _Batches:
                 watcher.batches += 1
                 if watcher.steps:
                     watcher.loaders_of_steps.add(id(self._facts))
+                if self._facts is not None and not any(self._facts is facts for facts in watcher.loaders_now):
+                    watcher.loaders_now.append(self._facts)
             return batch
         finally:
             watcher.recorder = kept
@@ -129,10 +133,44 @@ def _replace(world, given, facts) -> None:
             given[name] = value
     if batch is None or facts.batch is None:
         return
+    if world.request.smallest_batch is not None:
+        batch = max(1, round(batch * facts.batch / world.request.smallest_batch))
     if given["batch_sampler"] is None:
         given["batch_size"] = batch
     elif hasattr(given["batch_sampler"], "batch_size"):
         given["batch_sampler"].batch_size = batch
+    elif not world.request.bounded:
+        given["batch_sampler"] = _Resized(given["batch_sampler"], batch)
+
+
+_BATCHES_SEEN = 8
+
+
+def _look_at_batches(world, sampler, facts) -> None:
+    """How large the batches of a sampler of the script's own are, which says so by what it gives alone."""
+    if sampler is None or facts.batch is not None or iter(sampler) is sampler:
+        return
+    sizes = [len(indices) for indices in itertools.islice(sampler, _BATCHES_SEEN)]
+    facts.batch = max(sizes, default=None)
+    if len(set(sizes)) > 1:
+        world.note(f"{facts.site}: batches of {min(sizes)} to {max(sizes)} samples: the largest of the first {len(sizes)} is taken")
+
+
+class _Resized:
+    """Batches of another size, made of the samples that a sampler of the script's own puts together."""
+
+    def __init__(self, sampler, batch: int):
+        self._sampler, self._batch = sampler, batch
+
+    def __iter__(self):
+        for indices in self._sampler:
+            yield list(itertools.islice(itertools.cycle(indices), self._batch))
+
+    def __len__(self):
+        return len(self._sampler)
+
+    def __getattr__(self, name):
+        return getattr(self._sampler, name)
 
 
 _SAMPLES_SEEN, _SECONDS = 32, 2.0  # how much of a data set is looked at for its largest sample

@@ -101,9 +101,21 @@ def _backward(world) -> None:
     torch.autograd.backward = backward
     original_grad = torch.autograd.grad
 
-    def grad(*args, **kwargs):
+    def grad(outputs, inputs, *args, **kwargs):
+        parameters = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
+        graph = kwargs.get("create_graph", args[2] if len(args) > 2 else False)
+        trains = not graph and parameters and all(isinstance(p, torch.nn.Parameter) for p in parameters)
         with torch.autograd.set_multithreading_enabled(False):
-            return original_grad(*args, **kwargs)
+            if not trains:
+                return original_grad(outputs, inputs, *args, **kwargs)
+            found: list = []
+
+            def run():
+                found.extend(original_grad(outputs, parameters, *args, **kwargs))
+                world.watcher.handed_out(parameters, found)
+
+            world.watcher.backward(run)  # the script updates its parameters by these gradients itself
+            return tuple(found)
 
     torch.autograd.grad = grad
 

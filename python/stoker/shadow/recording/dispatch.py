@@ -16,6 +16,8 @@ UnsupportedOperatorException = fake_tensor.UnsupportedOperatorException
 aten = torch.ops.aten
 _GPU = torch.device("cuda", 0)
 _UNIMPORTANT = ("generator", "pin_memory")
+# Operators whose kernels want operands of one type, which their fake implementations do not ask for.
+_OF_ONE_TYPE = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default, aten.convolution.default}
 
 
 def _of_inference(args) -> bool:
@@ -126,6 +128,9 @@ class Shadow(TorchDispatchMode):
 
     def run(self, func, types, args, kwargs):
         """One operator on fake tensors, recorded where a step is."""
+        if func in _OF_ONE_TYPE and len(kinds := {a.dtype for a in args if isinstance(a, torch.Tensor)}) > 1:
+            names = " and ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
+            raise RuntimeError(f"expected operands of {func._opname} to have the same dtype, but got {names}")
         try:
             return self._run(func, types, args, kwargs)
         except (UnsupportedOperatorError, UnsupportedOperatorException) as error:

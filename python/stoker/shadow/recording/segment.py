@@ -34,6 +34,7 @@ class Record:
         self._given: list[set] = [set()]  # for each part: storages, offsets and shapes of the models' arguments
         self._leaves: dict = {}
         self.loader = None
+        self.called: set = set()  # ids of modules that the loop has called within the step, with gradients or without
         self.precision: str | None = None
 
     def is_empty(self) -> bool:
@@ -45,6 +46,10 @@ class Record:
     def operators(self) -> int:
         """How many of them its backwards run, but for sums of gradients."""
         return sum(event[0] == "o" and event[4] and not _adds_up(event) for event in self.recorder.events[:self.end()])
+
+    def made_bytes(self) -> int:
+        """Bytes that the step allocates, one after another."""
+        return sum(self.recorder.bytes[event[1]] for event in self.recorder.events[:self.end()] if event[0] == "a")
 
     # -- while it is recorded ----------------------------------------------------------------------------------------
 
@@ -156,9 +161,9 @@ class Record:
                     found[id(parameter)] = number
         self._gradients.append(found)
 
-    def keep_gradient(self, parameter) -> None:
-        """Remembers the gradient of a parameter that is updated within the backward."""
-        number = self.recorder.storage_id(parameter.grad)
+    def keep_gradient(self, parameter, gradient) -> None:
+        """Remembers the gradient of a parameter that has none itself when the backward is over."""
+        number = self.recorder.storage_id(gradient)
         if number is not None:
             self._stepped[id(parameter)] = number
 

@@ -62,6 +62,8 @@ class Watcher:
         self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
         self.batches = self.batches_of_step = 0  # of DataLoaders: since the last step, and in it
         self.loaders_of_steps: set[int] = set()  # ids of facts of loaders that gave a batch once a step was over
+        self.loaders_now: list = []  # facts of loaders that gave a batch since the last step
+        self.loaders_of_all: list | None = None  # facts of those that gave one in each step but the first
         self._kept: Recorder | None = None
         self.backward_at = sites.Site()
         self.dropped = True  # there are no gradients of the step before
@@ -115,6 +117,8 @@ class Watcher:
         self.depth += 1
         if self.depth == 1 and self.only_counts():
             self.recorder = None
+        if self.depth == 1 and self.record is not None:
+            self.record.called.add(id(module))
         if self.depth == 1 and self._is_root(module):
             self.roots[id(module)] = module
             self.last = "forward"
@@ -197,6 +201,14 @@ class Watcher:
             self.boundary()  # without a model and an optimizer each backward ends a step
         return None
 
+    def handed_out(self, parameters: list, gradients: list) -> None:
+        """Gradients that the script gets from torch.autograd.grad, and no parameter keeps."""
+        if self.record is None or self.recorder is None:
+            return
+        for parameter, gradient in zip(parameters, gradients):
+            if gradient is not None:
+                self.record.keep_gradient(parameter, gradient)
+
     def before_step(self, optimizer) -> None:
         """An optimizer's step begins: what it computes belongs to no record."""
         self.turns.take()
@@ -224,7 +236,7 @@ class Watcher:
                 if parameter.grad is not None:
                     self._inside.append(parameter.grad)  # lives on, whatever the script does with it
                     if self.record is not None and self.recorder is not None:
-                        self.record.keep_gradient(parameter)
+                        self.record.keep_gradient(parameter, parameter.grad)
 
     def _in_use(self) -> list:
         return [o for o in self.optimizers if any(p.requires_grad for g in o.param_groups for p in g["params"])]
@@ -259,6 +271,7 @@ class Watcher:
         self.turns.step_ended()
         self.steps += 1
         self.batches_of_step, self.batches = self.batches, 0
+        self._keep_loaders()
         self.recorder = None
         record, self.record = self.record, None
         if record is None or record.is_empty():
@@ -272,8 +285,29 @@ class Watcher:
                 self.records[-2].partial and self.records[-1].prepares()):
             self.finish(self.records[-2])
         if self.steps >= self._world.request.most_steps or self.steps >= _SOME_STEPS and time.process_time() > _LONG_S:
-            self.finish(self.records[-1] if self.records else None)
+            self.finish(self._last_or_largest())
         self.begin_record()
+
+    def _keep_loaders(self) -> None:
+        """Those of a validation after an epoch give batches in some steps alone."""
+        if self.steps > 1:
+            known = self.loaders_now if self.loaders_of_all is None else self.loaders_of_all
+            self.loaders_of_all = [facts for facts in known if any(facts is other for other in self.loaders_now)]
+        self.loaders_now = []
+
+    def _last_or_largest(self):
+        """The last step; where the steps have the same operators and differ in size, the largest."""
+        if not self.records:
+            return None
+        last = self.records[-1]
+        most = _MORE * last.operators()
+        alike = [r for r in self.records if r.is_whole() and not r.partial and abs(r.operators() - last.operators()) <= most]
+        largest = max(alike, key=lambda record: record.made_bytes(), default=last)
+        if largest.made_bytes() <= (1 + _MORE) * min((r.made_bytes() for r in alike), default=largest.made_bytes()):
+            return last
+        self._world.note(f"the script's batches differ in size: the largest of the {len(alike)} steps that were seen is forecast, and a "
+                         "larger one takes more")
+        return largest
 
     def finish(self, record) -> None:
         """Ends the run with this record; None: there was no step to record."""

@@ -47,15 +47,17 @@ def collect(world, watcher, record) -> None:
     outcome.build_bytes = _OF_A_GPU_BUILD if not world.on_gpu and (torch.version.cuda or torch.version.hip) else 0
     outcome.libraries = {n: getattr(sys.modules[n], "__version__", "unknown") for n in LIBRARIES if n in sys.modules}
     outcome.libraries |= {name: "a stand-in" for name in standins.used}
+    together = [facts for facts in watcher.loaders_of_all or [] if facts.batch]
+    outcome.loader_batches = [facts.batch for facts in together]
     if record.loader is not None:
-        _loader(world, record.loader)
+        _loader(world, min(together, key=lambda facts: facts.batch) if len(set(outcome.loader_batches)) > 1 else record.loader)
         _validation(world, record.loader, watcher.loaders_of_steps)
     parts = record.backwards
     if parts > 1 and record.equal_parts():
         world.found("accumulate", parts, f"gradients of {parts} batches accumulated", watcher.backward_at)
     outcome.precision = record.precision or "fp32"
     _precision(world, outcome.precision)
-    _optimizer(world, watcher, outcome)
+    _optimizer(world, watcher, record, outcome)
     _zeroing(world, watcher)
     own_code = [path for path, _, _ in outcome.files if path.endswith(".py") and sites.is_users(path)]
     graphs.look_in(world, record, own_code)
@@ -125,7 +127,7 @@ def _average(world, record) -> None:
     if "ema" in world.facts:
         return
     gc.unfreeze()  # what is frozen is not among the collector's objects
-    called = {id(module) for root in record.roots for module in root.modules()}
+    called = {id(module) for root in record.roots for module in root.modules()} | record.called
     for root in record.roots:
         shapes = [(name, tuple(p.shape)) for name, p in root.named_parameters()]
         if not shapes:
@@ -145,8 +147,12 @@ def _precision(world, precision: str) -> None:
         world.found("precision", precision, precision, getattr(world, "autocast_site", None) or sites.Site())
 
 
-def _optimizer(world, watcher, outcome) -> None:
+def _optimizer(world, watcher, record, outcome) -> None:
     used = watcher.used_optimizers()
+    here = [o for o in used if any(record.recorder._on_device(p) for g in o.param_groups for p in g["params"])]
+    if here and len(here) < len(used):
+        used = here
+        world.note("an optimizer of the script updates parameters on the host: what the host computes with them is not counted")
     if not used:
         world.note("the script has no optimizer of torch.optim: no update and no state of one is counted")
         outcome.optimizer = {"name": "none", "groups": []}

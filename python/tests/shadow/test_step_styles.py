@@ -1,0 +1,73 @@
+"""Steps that are put together in ways of their own, and what each is taken for."""
+
+import pytest
+from test_scripts import found, line_of
+from test_wild_styles import notes
+
+import many_captures
+import step_scripts
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory, on_cuda) -> dict:
+    scripts = {name: text for name, text in vars(step_scripts).items() if name.isupper() and name != "HEAD"}
+    return many_captures.of(scripts, {}, tmp_path_factory.mktemp("steps"))
+
+
+def captured(answers, name: str) -> dict:
+    assert answers[name]["code"] == 0, answers[name]["said"]
+    return answers[name]
+
+
+@pytest.mark.parametrize("name", ["BUCKETS", "BALANCED"])
+def test_batches_of_a_sampler_of_its_own_are_varied(answers, name):
+    doc = captured(answers, name)
+    assert (found(doc)["batch"], doc["dimensions"][0]["degree"], doc["dimensions"][0]["default"]) == (20, 1, 20)
+
+
+def test_buckets_are_taken_at_their_largest(answers):
+    assert "as large as the largest of the first 32" in notes(answers["BUCKETS"])
+
+
+def test_batches_of_several_loaders_stay_in_proportion(answers):
+    doc = captured(answers, "TWO_LOADERS")
+    assert (found(doc)["batch"], doc["dimensions"][0]["default"]) == (10, 10)
+    assert "batches of 10 and 30 samples from several DataLoaders: other batches are in proportion to the smallest" in notes(doc)
+    sizes = [row[1] for row in doc["types"] if row[0] == "f32"]
+    assert [{"batch": 1}, 64] in sizes and [{"batch": 3}, 64] in sizes
+
+
+def test_a_network_that_the_step_calls_is_no_average(answers):
+    assert "ema" not in found(captured(answers, "TARGET"))
+
+
+def test_gradients_by_a_function_are_a_backward(answers):
+    doc = captured(answers, "BY_GRAD")
+    assert all("gradient" in row for row in doc["parameters"]) and len(doc["parameters"]) == 4
+    assert (found(doc)["batch"], doc["optimizer"]["name"]) == (20, "none")
+
+
+def test_an_optimizer_of_the_host_is_left_out_and_said(answers):
+    doc = captured(answers, "TABLES_ON_HOST")
+    assert (found(doc)["optimizer"], len(doc["parameters"])) == ("adam", 4)
+    assert "what the host computes with them is not counted" in notes(doc)
+
+
+def test_the_largest_of_unequal_steps_is_taken(answers):
+    doc = captured(answers, "LENGTHS")
+    assert "the script's batches differ in size: the largest of the" in notes(doc)
+    assert any(row[1][-2:] == [30, 16] for row in doc["types"] if row[0] == "f32")
+
+
+def test_a_gpu_that_is_not_there_is_refused(answers):
+    line = line_of(step_scripts.OTHER_GPU, "set_device")
+    assert f"train.py line {line}: uses cuda:1, and there is 1 of them: give --gpus 2" in answers["OTHER_GPU"]["said"]
+
+
+def test_operands_of_two_types_fail_as_they_would(answers):
+    assert "to have the same dtype, but got bfloat16 and float32" in answers["TWO_TYPES"]["said"]
+
+
+def test_a_search_for_the_batch_ends(answers):
+    doc = captured(answers, "LOOKS_FOR_BATCH")
+    assert found(doc)["batch"] == 25 and "the script catches the end of memory" in notes(doc)
