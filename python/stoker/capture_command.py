@@ -118,7 +118,7 @@ def summary(doc: dict, path: str) -> str:
         lines.append(f"  note: {name} was taken apart {counted(count, 'time')}; CUDA runs one kernel")
     for place, value in notes.get("reads", {}).items():
         taken = value if isinstance(value, str) else json.dumps(value)
-        lines.append(f"  note: {place} reads what depends on data, taken as {taken} (--assume {place}=VALUE)")
+        lines.append(f"  note: {place} reads what depends on data or on random numbers, taken as {taken} (--assume {place}=VALUE)")
     if notes.get("item_calls"):
         lines.append(f"  note: the host reads {counted(notes['item_calls'], 'value')} back from the device in each step (.item())")
     if notes.get("math_attention"):

@@ -40,6 +40,8 @@ def _higher_order(error: BaseException) -> str:
 
 # Functions of ours that hand a call of the model's on to PyTorch as it is: what it raises there is an answer to the model's code.
 _HAND_ON = {"_call", "__torch_function__", "_attention", "run", "_train", "_infer", "_forward", "_call_model", "loss", "<lambda>"}
+# The lines of such functions that do nothing else.
+_HANDS_ON = ("return func(*args, **kwargs)", "return self._original(*args, **kwargs)")
 # Modules of ours that run files, data sets and loaders of the user's through Python's and PyTorch's own functions.
 _HAND_ON_FILES = tuple(os.path.join(folder, name) for folder in whose.OURS for name in ("pipeline", "loader_runs", "specs.py"))
 
@@ -56,6 +58,8 @@ def is_ours(error: BaseException) -> bool:
     if any(not whose.is_library(f.filename) for f in frames[last + 1:]):
         return False
     if last == len(frames) - 1:  # raised by Python in our own line, unless that is a call into PyTorch
+        if (frames[last].line or "").startswith(_HANDS_ON):
+            return False  # an index out of range, say
         return frames[last].name not in _HAND_ON or isinstance(error, (KeyError, AttributeError, IndexError, NameError))
     return frames[last].name not in _HAND_ON and not frames[last].filename.startswith(_HAND_ON_FILES)
 

@@ -197,9 +197,9 @@ class Recorder(TorchDispatchMode):
             self._host_read()
         value, known = self.values.read(tensor)
         place = self.place()
-        if known and not self.values.is_initial(tensor):
+        if known and not (self.values.is_initial(tensor) or self.values.is_random(tensor)):
             return value
-        if known:  # a counter or a flag: the first step's may be another than those of later steps
+        if known:  # a counter, a flag or a random number: the first step's may be another than those of later steps
             said = self.assumptions.at(place)
             value = value if said is None or not isinstance(said, (bool, int, float)) else type(value)(said)
             if place is not None:

@@ -27,6 +27,8 @@ _IN_RANGE = {
     "rand": 0.5, "_log_softmax": -1.0, "argmax": 0, "argmin": 0, "argsort": 0, "multinomial": 0, "searchsorted": 0, "bucketize": 0,
 }
 _SECOND_IS_INDEX = {"topk", "sort", "max", "min", "median", "mode", "kthvalue", "cummax", "cummin"}
+_RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "uniform", "normal", "random", "bernoulli",
+           "multinomial", "exponential", "geometric", "poisson", "cauchy", "log_normal", "binomial", "_standard_gamma", "_sample_dirichlet"}
 # The output's values are values of the input, or between them.
 _KEEPS = {"max", "min", "amax", "amin", "mean", "median", "clone", "_to_copy", "index", "index_select", "gather", "cat", "stack", "topk",
           "sort", "masked_select", "copy", "contiguous", "repeat", "roll", "flip"}
@@ -67,6 +69,7 @@ class Values:
         self._real: dict[int, torch.Tensor] = {}  # address of a fake storage -> all of its bytes
         self._guess: dict[int, object] = {}
         self._initial: set[int] = set()  # of real ones: those that follow from what the model holds before its first step
+        self._random: set[int] = set()  # of real ones: those that random numbers decide, which another step draws anew
         self._alive: dict[int, weakref.ref] = {}
 
     def real(self, tensor) -> torch.Tensor | None:
@@ -99,6 +102,9 @@ class Values:
     def is_initial(self, tensor) -> bool:
         return isinstance(tensor, fake_tensor.FakeTensor) and tensor.untyped_storage()._cdata in self._initial
 
+    def is_random(self, tensor) -> bool:
+        return isinstance(tensor, fake_tensor.FakeTensor) and tensor.untyped_storage()._cdata in self._random
+
     def _remember(self, tensor, table: dict, value) -> None:
         storage = tensor.untyped_storage()
         address = storage._cdata
@@ -110,6 +116,7 @@ class Values:
         for table in (self._alive, self._real, self._guess):
             table.pop(address, None)
         self._initial.discard(address)
+        self._random.discard(address)
 
     # -- operators -----------------------------------------------------------------------------------------------
 
@@ -165,6 +172,8 @@ class Values:
                 self.set_real(tensor, value)
         if any(map(self.is_initial, ins)):
             self._initial.update(tensor.untyped_storage()._cdata for tensor in outs)
+        if base_name(func) in _RANDOM or any(map(self.is_random, ins)):
+            self._random.update(tensor.untyped_storage()._cdata for tensor in outs)
         return True
 
     def set_guess(self, tensor, guess) -> None:

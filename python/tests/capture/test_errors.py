@@ -35,6 +35,8 @@ def fail(capsys, tmp_path, *arguments):
     ("undeclared", ["dimension 'width'", "no parameter of that name"]),
     ("vector_loss", ["the loss is [3]", ".mean()"]),
     ("fails_to_build", ["could not be built", "KeyError"]),
+    ("out_of_range", ["IndexError", "correct the code named in the traceback above"]),
+    ("no_such_key", ["KeyError", "correct the code named in the traceback above"]),
     ("ends_the_program", ["could not be built", "sys.exit('no licence')"]),
 ])
 def test_models_that_cannot_be_captured(on_cuda, capsys, tmp_path, function, words):

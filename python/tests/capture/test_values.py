@@ -43,8 +43,20 @@ def test_random_choices_are_choices_that_there_are():
         assert 0 <= torch.multinomial(torch.tensor([0.2, 0.8]), 1).item() <= 1
         return x
 
-    assert "reads" not in capture(after)["diagnostics"], "nothing of it depends on data"
+    found = capture(after)
+    assert len(reads(found)) == 5 and {type(value) for value in reads(found)} == {int, float}, "another step draws others: each is named"
     assert seen[:3] == seen[3:6] == seen[6:9], "each of the captures chooses the same"
+
+
+def test_a_random_layer_is_named_and_another_can_be_asked_for():
+    def after(x):
+        return x.exp() if torch.randint(0, 2, (1,)).item() else x.tanh()
+
+    found = capture(after)
+    (place, drawn), = found["diagnostics"]["reads"].items()
+    other = capture(after, assume=[f"{place}={1 - drawn}"])
+    assert other["diagnostics"]["reads"] == {place: 1 - drawn}
+    assert bool(steps.operators(found, "aten::exp")) == bool(drawn) and bool(steps.operators(other, "aten::exp")) != bool(drawn)
 
 
 def test_what_is_written_down_is_read_as_it_is():

@@ -30,6 +30,8 @@ picks_rows = _model(lambda x: x[x.sum(1) > 0])
 integer_item = _model(lambda x: x[:, :x.long()[0, 0].item()])
 to_numpy = _model(lambda x: x * x.detach().cpu().numpy().max())
 raises = _model(_raise)
+out_of_range = _model(lambda x: x[:, 9])
+no_such_key = _model(lambda x: {"logits": x}["logit"])
 grows = _model(lambda x: x + x.new_zeros(2 ** x.shape[0]).sum())
 
 if not hasattr(torch.ops.stoker_tests, "real_only"):  # this file is imported once for each test

@@ -230,6 +230,7 @@ TEST(MachineFile, RefusesWithPlaceAndReason) {
       {"[gpu]\nname = \"caf\u00e9\"\nbas\u00e9 = 1\n", "m.toml:3", "is not TOML"},
       {"[gpu]\nbase = \"t4\"\n\"bas\u00e9\" = 1\n", "m.toml:3, [gpu] bas\u00e9", "mean base?"},
       {"[gpu]\nbase = \"t4\n", "m.toml:2", "is not TOML"},
+      {"[@gpu]\nbase = \"t4\"\n", "m.toml:1", "is not TOML"},
       {"[gpu]\nthor\x01[ )= 0.2\n", "m.toml:2", "the control character 1"},
       {"[gpu]\nbase = \"t4\"\n[provenance]\nyear = 2024\n", "m.toml:4, [provenance] year",
        "text in quotes"},

@@ -72,7 +72,10 @@ std::string untrained_words(const Step& step) {
     text += (i > 0 ? ", " : "") + modules[i];
   if (modules.size() > kMostModules)
     text += " and " + std::to_string(modules.size() - kMostModules) + " more";
-  return text + "; memory and time are those of a step that does not train them";
+  text += "; memory and time are those of a step that does not train them";
+  // A random choice of layers trains others in another step.
+  if (!step.reads.empty()) text += "; a value that the model reads, see Assumed, may decide which";
+  return text;
 }
 
 }  // namespace stoker

@@ -62,10 +62,11 @@ class SlurmExecutor final : public Executor {
   Status flush() override {
     while (!gathered_.empty()) {
       const Needs needs = gathered_.front().needs;
-      const auto same = std::ranges::stable_partition(
-          gathered_, [&](const Gathered& g) { return !(g.needs == needs); });
-      const std::vector<Gathered> group(same.begin(), same.end());
-      gathered_.erase(same.begin(), gathered_.end());
+      const auto same =
+          std::stable_partition(gathered_.begin(), gathered_.end(),
+                                [&](const Gathered& g) { return !(g.needs == needs); });
+      const std::vector<Gathered> group(same, gathered_.end());
+      gathered_.erase(same, gathered_.end());
       TRY(submit(group));
     }
     return {};
