@@ -60,7 +60,7 @@ const std::vector<Loop>& loops() {
        [](Job& j) {
          j.gpus = 2;
          j.zero_grad_fills = j.drop_output = true;
-         j.accumulate = 4096;
+         j.accumulate = 40;
        }},
       {"validation that forgot no_grad", [](Job& j) { j.validation_no_grad = false; }},
       {"blocks checkpointed", [](Job& j) { j.checkpoint = {"blocks"}; }},
