@@ -84,7 +84,7 @@ def _works(torch, device_type: str) -> bool:
 
 
 def works_in_a_child(torch, device_type: str) -> bool:
-    """The same found out in a process of its own: behind a backward on a GPU no fork of this one could run another."""
+    """Whether they did, found out in a process of its own: behind a backward on a GPU no fork of this one could run another."""
     pid = os.fork()
     if pid == 0:
         os._exit(0 if _works(torch, device_type) else 1)

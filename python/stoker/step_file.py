@@ -159,12 +159,12 @@ def write(doc: dict, path: str) -> None:
             os.umask(umask)
             os.chmod(part, 0o666 & ~umask)
             os.replace(part, target)
-            caches.wrote(target)
         except BaseException:
             os.unlink(part)
             raise
     except OSError as error:
         raise CaptureError(f"cannot write {path}: {error.strerror}; choose another file with -o") from None
+    caches.wrote(target)
 
 
 def read(path: str) -> dict:

@@ -198,7 +198,7 @@ class Samples:
 
     @property
     def cpu_ms(self) -> float:
-        """Of a sample."""
+        """CPU time of a sample."""
         return self._cpu_ms
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import platform
-import re
-import sys
 from dataclasses import dataclass, replace
 
 from .. import protocol, step_file
@@ -13,6 +11,7 @@ from ..errors import CaptureError, NotAffineError, UserCodeError
 from ..polynomial import Dimension, Fitter
 from ..tracing import compiled
 from ..version import VERSION
+from . import hints
 from .facade.fake_data import FakeData
 from .recording import beside
 from .runs import TIME_LIMIT_S, Runs, TooLongError
@@ -105,7 +104,7 @@ class _Capture:
             raise _NotCompiled(outcome.compiled_at, outcome.error)
         if outcome.traceback:
             raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct what the traceback "
-                                "above names" + (outcome.hint or _hint(outcome)), outcome.traceback)
+                                "above names" + (outcome.hint or hints.of_outcome(outcome.error)), outcome.traceback)
         if outcome.kind == "no_step" and outcome.starts_processes and not self.inline:
             raise _TrainsElsewhere
         if outcome.kind == "no_step":
@@ -203,7 +202,7 @@ class _Capture:
     def _in_parts(self, first: Outcome, low: int) -> Outcome | None:
         """The run with the script's own batch, where it takes a batch of its loader in parts: others are then made of one part."""
         own = self._run(self._request(None))[0] if first.parts.may_be_many() else first
-        if not own.parts.are_of_one_batch():
+        if not own.parts.are_of_one_batch(own.batch):
             return None
         self._parts = own.parts.count
         scaled = self._first(low)
@@ -425,26 +424,3 @@ class _OnCpu(Exception):
 
 def _short(error) -> str:
     return str(error).splitlines()[0][:160]
-
-
-_HINTS = (
-    (("FileNotFoundError", "NotADirectoryError", "RuntimeError: Dataset not found", "LocalEntryNotFoundError", "OfflineModeIsEnabled"),
-     "; data that it wants must be there, since nothing is downloaded for it: --fake-data 3x224x224 stands in for torchvision's data "
-     "sets"),
-    (("ConnectionRefusedError", "ConnectionError", "URLError", "HTTPError", "gaierror", "MaxRetryError", "couldn't connect to"),
-     "; it is kept from the network: fetch what it wants before, or let it do so with --allow-network (--fake-data 3x224x224 stands in "
-     "for torchvision's data sets)"),
-    (("ModuleNotFoundError", "ImportError"), "; install it in the Python that runs Stoker ({python})"),
-    (("UnpicklingError",), "; where you trust the file, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 lets torch.load read it"),
-    (("MemoryError", "_ArrayMemoryError", "enforce fail at alloc_cpu"),
-     "; this machine has not as much memory: give it less to load before it trains, or build a large model on the device (with "
-     "torch.device(\"cuda\"))"),
-)
-
-
-def _hint(outcome: Outcome) -> str:
-    """The way out of a failure of the script's own."""
-    for words, hint in _HINTS:
-        if any(re.search(rf"\b{re.escape(word)}", outcome.error) for word in words):
-            return hint.format(python=sys.executable)
-    return ""

@@ -17,7 +17,7 @@ from .. import standins
 from ..tracing import packed, rnn
 from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
-from . import endings, main_module, manners, standard_input
+from . import endings, hints, main_module, manners, standard_input
 from .facade import (
     compilation,
     cuda,
@@ -181,20 +181,20 @@ def _execute(world, main) -> None:
     code = batches.code(world)
     names = batches.names(world, main)
     try:
-        exec(code, main.__dict__, names)
+        main_module.execute(code, main, names)
         _wait_for_threads()
     except SystemExit as end:
         if not world.watcher.script_ended():
             outcome.kind = "no_step"
             outcome.error = f"it ended by sys.exit({'' if end.code is None else end.code!r}) before it trained"
-            outcome.hint = _USAGE if end.code == 2 else endings.gpus_hint(str(end.code), world)
+            outcome.hint = _USAGE if end.code == 2 else hints.of_gpus(str(end.code), world)
     except BaseException as error:
         outcome.kind = "failed"
         outcome.wants_ranks = isinstance(error, KeyError) and error.args[:1] in (("RANK",), ("LOCAL_RANK",), ("WORLD_SIZE",),
                                                                                ("MASTER_ADDR",), ("LOCAL_WORLD_SIZE",))
         outcome.compiler_failed = bool(outcome.compiled_at) and compilation.raised_by_compiler(error)
         outcome.traceback = trimmed(error)
-        outcome.hint = endings.hint_of(error, world)
+        outcome.hint = hints.of_error(error, world)
         first = (str(error).strip().splitlines() or [""])[0]
         outcome.error = f"{type(error).__name__}: {first}" if first else type(error).__name__
         if world.watcher.records and world.watcher.records[-1].is_whole():

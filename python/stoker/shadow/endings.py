@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import linecache
 import os
 import sys
-import traceback
 
 from . import landlock, sites
 from .facade import processes
@@ -93,31 +91,10 @@ class _Endings:
 
     def _other_program(self, path, words: list, env) -> None:
         """In a process that the script forked: as those that it starts by subprocess."""
-        if processes._is_refused(words):
-            self._exit(0)
         self._limits = self._limits or landlock.Limits(self._world.scratch, self._world.request.network)
+        if processes.is_refused(words, self._limits):
+            self._exit(0)
         limited = self._limits.before(None)
         if limited is not None:
             limited()
         self._execve(path, words, dict(os.environ if env is None else env))
-
-
-def hint_of(error: BaseException, world) -> str:
-    """The way out of a failure that only the error itself shows: "" where there is none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return ""
-    last = frames[-1]
-    if isinstance(error, KeyError) and last.filename.endswith(("os.py", "<frozen os>")) and error.args:
-        return f"; it wants the environment variable {error.args[0]}: set it before stoker is called"
-    if isinstance(error, IndexError) and "sys.argv" in linecache.getline(last.filename, last.lineno or 0):
-        return "; its own arguments follow --"
-    return gpus_hint(str(error), world) if isinstance(error, (AssertionError, RuntimeError, ValueError)) else ""
-
-
-def gpus_hint(said: str, world) -> str:
-    """Where a script that has counted the GPUs ends with words about them."""
-    site, gpu = world.counted_gpus, world.request.gpu
-    if site is None or gpu is None or not any(word in said.lower() for word in ("gpu", "device", "nproc", "rank", "world")):
-        return ""
-    return f"; {site} asks how many GPUs there are, and is told {gpu.count}: --gpus N says another number"

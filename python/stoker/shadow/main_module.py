@@ -24,6 +24,13 @@ def prepare(script: str, arguments: list) -> types.ModuleType:
     return main
 
 
+def execute(code, main: types.ModuleType, names=None) -> None:
+    """Runs the compiled script in it; its package comes first, which is code of the user's as much as the script is."""
+    if main.__package__:
+        importlib.import_module(main.__package__)
+    exec(code, main.__dict__, names)
+
+
 def _as_part_of_a_package(main, path: pathlib.Path) -> None:
     """A script that imports relative to its package is run as `python -m package.train` runs it."""
     try:
@@ -34,9 +41,8 @@ def _as_part_of_a_package(main, path: pathlib.Path) -> None:
         return
     folder, names = path.resolve().parent, []
     deepest = max(node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    while (folder / "__init__.py").exists() or len(names) < deepest:
+    while folder.name and ((folder / "__init__.py").exists() or len(names) < deepest):
         names.insert(0, folder.name)
         folder = folder.parent
     imports.make_importable(str(folder))
     main.__package__ = ".".join(names)
-    importlib.import_module(main.__package__)

@@ -6,12 +6,14 @@ A file that the script writes lies in the scratch folder, where the script finds
 from __future__ import annotations
 
 import builtins
+import bz2
 import contextlib
 import io
 import os
 import pathlib
 import signal
 import socket
+import tarfile
 import tempfile
 
 _QUIET = {"WANDB_MODE": "disabled", "WANDB_SILENT": "true", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "CLEARML_OFFLINE_MODE": "1",
@@ -66,6 +68,16 @@ class Overlay:
 
 _real_makedirs, _real_lexists = os.makedirs, os.path.lexists
 
+# Modules of Python's that have taken a function of builtins, io or os at their import: (module, its name there, the function's owner,
+# its name). Until Python 3.11 pathlib hands paths to functions that it keeps in one object.
+_KEEPERS = [(tarfile, "bltn_open", builtins, "open"), (bz2, "_builtin_open", builtins, "open")]
+_ACCESSOR = getattr(pathlib, "_normal_accessor", None)
+if _ACCESSOR is not None:
+    _KEEPERS.append((_ACCESSOR, "open", io if _ACCESSOR.open is io.open else os, "open"))
+    _KEEPERS += [(_ACCESSOR, name, os, name) for name in ("stat", "lstat", "listdir", "scandir", "chmod", "mkdir", "unlink", "rmdir",
+                                                          "rename", "replace", "symlink", "link", "utime") if hasattr(_ACCESSOR, name)]
+    _KEEPERS += [(_ACCESSOR, "link_to", os, "link")] if hasattr(_ACCESSOR, "link_to") else []
+
 
 def install(scratch: str, network: bool) -> Overlay:
     """From here on this process keeps its manners."""
@@ -88,7 +100,8 @@ def for_a_while(scratch: str):
     """Keeps the process's manners until the end of the `with`, which is given the overlay."""
     places = [(builtins, "open"), (io, "open"), (socket.socket, "connect"), (socket, "getaddrinfo"), *((os, n) for n in (
         "open", "stat", "lstat", "listdir", "scandir", "access", "mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink",
-        "link", "chmod", "chown", "truncate", "utime")), *((os.path, n) for n in ("exists", "isfile", "isdir", "lexists", "getsize"))]
+        "link", "chmod", "chown", "truncate", "utime")), *((os.path, n) for n in ("exists", "isfile", "isdir", "lexists", "getsize")),
+        *((keeper, name) for keeper, name, _, _ in _KEEPERS)]
     before = [(module, name, getattr(module, name)) for module, name in places]
     environment, temporary = dict(os.environ), tempfile.tempdir
     try:
@@ -129,6 +142,8 @@ def _files(overlay: Overlay) -> None:
         setattr(os, name, _reading(overlay, getattr(os, name)))
     for name in ("exists", "isfile", "isdir", "lexists", "getsize"):
         setattr(os.path, name, _reading(overlay, getattr(os.path, name)))
+    for keeper, name, owner, original in _KEEPERS:
+        setattr(keeper, name, getattr(owner, original))
 
 
 def _reading(overlay, original):

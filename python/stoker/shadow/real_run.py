@@ -53,7 +53,7 @@ def main(request_file: str) -> None:
         overlay = manners.install(scratch, False)
         processes.install(world, overlay)
         try:
-            exec(batches.code(world), module.__dict__)
+            main_module.execute(batches.code(world), module)
         except SystemExit:
             pass
         except Exception:
@@ -91,7 +91,7 @@ class _Run:
         self._validated = 0  # batches of other loaders, after the measured steps
         self._peak: int | None = None  # of the measured steps; None: they go on
         self._ending = threading.Lock()
-        self._process = os.getpid()
+        self._process = self._trains = os.getpid()  # the first one, and the one that made the last step
         self._load: list = []  # usage of the machine before the measured steps and behind them
         self._begun: float | None = None  # when the optimizer's step that runs has begun
         self._backwards = 0  # within it
@@ -116,6 +116,7 @@ class _Run:
 
     def stepped(self, optimizer) -> None:
         now = time.perf_counter()
+        self._trains = os.getpid()
         begun, self._begun = self._begun, None
         if self._peak is not None:
             self.end()  # the next epoch
@@ -171,7 +172,7 @@ class _Run:
 
     def script_exits(self, status) -> None:
         """os._exit: of the script itself or of a process that it forked."""
-        if os.getpid() == self._process or self._times:
+        if os.getpid() in (self._process, self._trains):
             self.end()
         _exit(status)
 

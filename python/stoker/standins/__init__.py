@@ -27,7 +27,6 @@ class MissingPartError(CaptureError, ImportError):
 used: set[str] = set()  # libraries that were stood in for in this process
 
 
-
 def install() -> None:
     """From now on the user's imports of absent libraries find their stand-ins. May be called again."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

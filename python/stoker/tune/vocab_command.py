@@ -147,7 +147,7 @@ def text_of(found: dict, o) -> str:
 
 
 def _columns() -> int | None:
-    """Of the terminal that is written to; None: it is none."""
+    """The width of the terminal that is written to; None: it is none."""
     return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 

@@ -111,12 +111,13 @@ def test_gathering_that_autograd_follows(tmp_path, on_cuda):
 def test_a_script_within_a_package(tmp_path, on_cuda):
     package = tmp_path / "project"
     package.mkdir()
-    (package / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("import torch\nassert torch.cuda.is_available()\nopen('by_the_package', 'w')\n")
     (package / "model.py").write_text("from torch import nn\ndef make():\n    return nn.Linear(64, 8)\n")
     text = odd.NET.replace("net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 8)).cuda()",
                            "from .model import make\nnet = make().cuda()")
     doc = captured(package, text + "for x, y in torch.utils.data.DataLoader(data, batch_size=20):\n    step(x, y)\n")
     assert [row["name"] for row in doc["parameters"]] == ["weight", "bias"]
+    assert not list(tmp_path.rglob("by_the_package"))
 
 
 def test_a_notebooks_command_is_refused_with_its_line(tmp_path):

@@ -105,7 +105,8 @@ def test_steps_of_a_pool_of_threads(tmp_path, on_cuda):
     ("python -c 'import torch; print(torch.__version__)'", "reads"), ("python -c 'open(1)'", "unknown"), ("curl x", "fetches"),
     ("if [ -f x ]; then rm x; fi", "writes"), ("for f in *; do wc $f; done", "reads"), ("(cd a && rm b)", "writes"),
     ("echo $(rm x)", "writes"), ("echo `nproc`", "reads"), ("ffmpeg -i a.mp4 b.mp4", "writes"), ("ffprobe a.mp4", "reads"),
-    ("ffmpeg -i a.mp4 -f rawvideo -", "reads"), ("some-program --flag", "unknown"), ("", "reads")])
+    ("ldconfig -p", "reads"), ("ldconfig", "writes"), ("echo $(rm $(ls))", "writes"), ("diff <(rm a) b", "writes"),
+    ("case x in a) rm b;; esac", "unknown"), ("ffmpeg -i a.mp4 -f rawvideo -", "reads"), ("some-program --flag", "unknown"), ("", "reads")])
 def test_what_a_command_does(line, verdict):
     assert commands._worst(map(commands.of, commands.parts(line))) == verdict
 

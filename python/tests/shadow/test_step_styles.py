@@ -6,6 +6,8 @@ from test_wild_styles import notes
 
 import many_captures
 import step_scripts
+from stoker.shadow import sites
+from stoker.shadow.settings import micro_batches
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +73,23 @@ def test_operands_of_two_types_fail_as_they_would(answers):
 def test_a_search_for_the_batch_ends(answers):
     doc = captured(answers, "LOOKS_FOR_BATCH")
     assert found(doc)["batch"] == 25 and "the script catches the end of memory" in notes(doc)
+
+
+def test_pieces_of_sequences_are_no_parts_of_the_batch(answers):
+    doc = captured(answers, "IN_PIECES")
+    assert (found(doc)["batch"], found(doc)["accumulate"], doc["dimensions"][0]["default"]) == (20, 3, 20)
+    assert "is taken in" not in notes(doc)
+
+
+def test_parameters_that_can_be_walked_once(answers):
+    doc = captured(answers, "SECOND_ORDER")
+    assert all("gradient" in row for row in doc["parameters"]) and found(doc)["batch"] == 20
+
+
+@pytest.mark.parametrize(("whole", "size", "count", "split"), [
+    (64, 16, 4, True), (67, 16, 4, True),  # the last samples are dropped
+    (20, 20, 3, False), (20, 10, 10, False),  # pieces of sequences, batch first and time first
+    (20, 40, 2, False), (None, 16, 4, False)])
+def test_parts_that_make_up_the_loaders_batch(whole, size, count, split):
+    parts = micro_batches.Parts(count, True, size, 1, sites.Site("train.py", 9))
+    assert parts.are_of_one_batch(whole) is split

@@ -135,3 +135,25 @@ for x, y in DataLoader(data, batch_size=25):
     loss = F.cross_entropy(model(x.cuda()), y.cuda())
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+
+# Truncated backpropagation through time: each piece of the sequences has all samples of the batch.
+IN_PIECES = HEAD + """
+rows = TensorDataset(torch.rand(400, 12, 16), torch.randint(8, (400,)))
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(rows, batch_size=20):
+    optimizer.zero_grad()
+    for piece in x.cuda().chunk(3, dim=1):
+        F.cross_entropy(model(piece).mean(1), y.cuda()).backward()
+    optimizer.step()
+"""
+
+# Gradients of gradients, of parameters that are handed over as they come.
+SECOND_ORDER = HEAD + """
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=20):
+    gradients = torch.autograd.grad(F.cross_entropy(model(x.cuda()), y.cuda()), model.parameters(), create_graph=True)
+    loss = sum((g * g).sum() for g in gradients)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""

@@ -15,9 +15,9 @@ READS, UNKNOWN, WRITES, FETCHES, TRAINS = "reads", "unknown", "writes", "fetches
 _WORSE = (READS, UNKNOWN, WRITES, FETCHES, TRAINS)
 
 _READING = set("""
-    [ [[ : arch awkward base32 base64 basename break cal case cat cd cksum cmp column comm continue cut dirname declare df diff dir
+    [ [[ : arch awkward base32 base64 basename break cal cat cd cksum cmp column comm continue cut dirname declare df diff dir
     dircolors du echo egrep env expand export expr false fgrep file fmt fold free getconf getent grep groups head hexdump hostid id
-    in join jq ldconfig ldd less local locale logname ls lsb_release lsblk lscpu lshw lsmem lsmod lsof lspci lsusb md5sum more
+    in join jq ldd less local locale logname ls lsb_release lsblk lscpu lshw lsmem lsmod lsof lspci lsusb md5sum more
     netstat nl nm nproc numfmt numstat objdump od paste pathchk pgrep pidof pinky pr printenv printf ps pwd read
     readelf readlink realpath rev rg rocm-smi-info set seq sha1sum sha224sum sha256sum sha384sum sha512sum shift sleep stat
     strings stty sum tac tail test top tput tr true tty type ulimit umask uname unexpand unset uptime users vmstat w wait wc
@@ -39,7 +39,8 @@ _WRITES_WITH = {"sed": ("i", ("--in-place",), "efl"), "sort": ("o", ("--output",
                 "hostname": ("Fb", (), ""), "uniq": ("", (), "fsw"), "xxd": ("r", ("-r",), "clos")}
 _MOST_OPERANDS = {"uniq": 1, "xxd": 1, "hostname": 0}  # the next one would be written to
 # Program -> (letters that keep it from writing, long options that do), letters that take a value.
-_READS_WITH = {"unzip": ("lvZtpcz", (), "dxP"), "zip": ("T", ("--show-files", "-sf"), ""), "7z": ("", ("l", "t", "-so"), ""),
+_READS_WITH = {"ldconfig": ("pNXV", ("--print-cache", "--version"), "Cfr"), "unzip": ("lvZtpcz", (), "dxP"),
+               "zip": ("T", ("--show-files", "-sf"), ""), "7z": ("", ("l", "t", "-so"), ""),
                "7za": ("", ("l", "t", "-so"), ""), "rar": ("", ("l", "t", "v"), ""), "unrar": ("", ("l", "t", "v", "p"), "")}
 _PACKERS = {"gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "unzstd", "lz4", "unlz4", "pigz", "unpigz", "pbzip2", "lzma"}
 _TO_PIPES = {"ffmpeg", "sox", "convert", "magick"}  # write to a file unless they are told to write to a pipe
@@ -71,9 +72,9 @@ _CODE_WRITES = re.compile(r"open\(|write|remove|unlink|rmtree|rename|mkdir|maked
 _AWK_WRITES = re.compile(r"print[^;}\n]*>>?\s*[\"($\w]|system\s*\(|print[^;}\n]*\|\s*\"")
 _ONLY_TELLS = {"--version", "-version", "--help"}
 
-_QUOTED = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\."""
-_BETWEEN = re.compile(rf"(?P<quoted>{_QUOTED})|\|\||&&|[;|\n]|(?<!>)&(?!>)", re.DOTALL)
-_SUBSTITUTED = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
+QUOTED = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\."""
+_BETWEEN = re.compile(rf"(?P<quoted>{QUOTED})|\|\||&&|[;|\n]|(?<!>)&(?!>)", re.DOTALL)
+_SUBSTITUTED = re.compile(r"[$<>]\(([^()]*)\)|`([^`]*)`")
 
 
 def of(words: list) -> str:
@@ -132,11 +133,20 @@ def parts(text: str) -> list:
             words = shlex.split(part)
         except ValueError:
             words = part.split()
-        for inner in _SUBSTITUTED.finditer(part):
-            found += parts(inner[1] or inner[2] or "")
+        for inner in _substituted(part):
+            found += parts(inner)
         words = bare(words)
         if words:
             found.append(words)
+    return found
+
+
+def _substituted(text: str) -> list:
+    """The commands that stand within a command's words, the innermost first."""
+    found = []
+    while inner := _SUBSTITUTED.search(text):
+        found.append(inner[1] or inner[2] or "")
+        text = f"{text[:inner.start()]}_{text[inner.end():]}"
     return found
 
 

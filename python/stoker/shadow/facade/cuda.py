@@ -15,7 +15,7 @@ from . import allocator, nvidia
 from .silent import Silent
 
 _DEVICE = torch.device("cuda", 0)
-_CUDNN = 90_100
+_CUDNN, _NCCL = 90_100, (2, 21, 5)  # that PyTorch 2.5 and 2.6 bring with them for CUDA 12.4
 
 
 class Generator(torch._C.Generator):
@@ -172,8 +172,9 @@ def install(world) -> None:
     if not world.on_gpu:
         torch.cuda.is_available = lambda: False
         torch.cuda.device_count = lambda: 0
-        torch.accelerator.is_available = lambda *_, **__: False
-        torch.accelerator.current_accelerator = lambda *_, **__: None
+        if hasattr(torch, "accelerator"):
+            torch.accelerator.is_available = lambda *_, **__: False
+            torch.accelerator.current_accelerator = lambda *_, **__: None
         return
     gpu, cuda = world.request.gpu, torch.cuda
     allocator.install(world)
@@ -184,6 +185,7 @@ def install(world) -> None:
         shared_memory_per_block=49152, uuid="GPU-0", clock_rate=1_410_000, memory_clock_rate=1_215_000, memory_bus_width=5120,
         max_threads_per_block=1024, shared_memory_per_block_optin=166912, shared_memory_per_multiprocessor=167936, pci_bus_id=0,
         pci_device_id=0, pci_domain_id=0)
+
     def always(value):
         return lambda *_, **__: value
 
@@ -283,7 +285,7 @@ def _bindings() -> None:
     if torch.version.cuda is None:
         torch.version.cuda = nvidia.CUDA  # of the driver that NVML tells of
     if hasattr(torch.cuda, "nccl"):
-        torch.cuda.nccl.version = lambda: (2, 21, 5)
+        torch.cuda.nccl.version = lambda: _NCCL
         torch.cuda.nccl.is_available = lambda *_: True
     torch.Tensor.pin_memory = lambda self, *_, **__: self
     torch.Tensor.is_pinned = lambda self, *_, **__: True

@@ -148,9 +148,13 @@ _BATCHES_SEEN = 8
 
 def _look_at_batches(world, sampler, facts) -> None:
     """How large the batches of a sampler of the script's own are, which says so by what it gives alone."""
-    if sampler is None or facts.batch is not None or iter(sampler) is sampler:
+    if sampler is None or facts.batch is not None:
         return
-    sizes = [len(indices) for indices in itertools.islice(sampler, _BATCHES_SEEN)]
+    try:
+        batches = iter(sampler)
+        sizes = [] if batches is sampler else [len(indices) for indices in itertools.islice(batches, _BATCHES_SEEN)]
+    except Exception:
+        return  # the loop that asks for them shows why
     facts.batch = max(sizes, default=None)
     if len(set(sizes)) > 1:
         world.note(f"{facts.site}: batches of {min(sizes)} to {max(sizes)} samples: the largest of the first {len(sizes)} is taken")
@@ -170,6 +174,8 @@ class _Resized:
         return len(self._sampler)
 
     def __getattr__(self, name):
+        if name == "_sampler":  # a copy that is being made has none yet
+            raise AttributeError(name)
         return getattr(self._sampler, name)
 
 

@@ -25,7 +25,9 @@ _TENSORBOARD = "torch.utils.tensorboard"
 def hooks(world) -> dict:
     """What is done to those that are installed, once they are imported."""
     def always(module, name: str, **forced):
-        original = getattr(module, name)
+        original = getattr(module, name, None)
+        if original is None:
+            return  # another version has no such function
         setattr(module, name, functools.wraps(original)(lambda *args, **kwargs: original(*args, **{**kwargs, **forced})))
 
     def wandb(module):

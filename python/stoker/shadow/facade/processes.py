@@ -21,7 +21,7 @@ from .. import landlock, sites
 from . import commands, nvidia, started
 
 _QUOTES = "'\""
-_REDIRECTED = re.compile(rf"(?P<quoted>{commands._QUOTED})|(?P<sign>(?:\b[0-9]|&)?>>?)\s*(?P<file>'[^']*'|\"[^\"]*\"|[^\s;&|<>()'\"]+)",
+_REDIRECTED = re.compile(rf"(?P<quoted>{commands.QUOTED})|(?P<sign>(?:\b[0-9]|&)?>>?)\s*(?P<file>'[^']*'|\"[^\"]*\"|[^\s;&|<>()'\"]+)",
                          re.DOTALL)
 _WORDS = re.compile(r"'(?P<single>[^']*)'|\"(?P<double>[^\"$`\\]*)\"|(?P<plain>[^\s;&|<>()'\"$`]+)")
 _MOST_COPIED = 64 << 20  # bytes of a file that `cp` of the script's brings to the scratch folder
@@ -55,7 +55,7 @@ def install(world, overlay) -> None:
 
 @contextlib.contextmanager
 def for_a_while(script: str, overlay):
-    """The same until the end of the `with`, for a script that runs in this process and has no GPU."""
+    """These manners until the end of the `with`, for a script that runs in this process and has no GPU."""
     import pty
 
     places = [(subprocess.Popen, "__init__"), (pty, "spawn"), *((os, name) for name in (
@@ -94,7 +94,7 @@ class Manners:
             return
         if not self.limits.exist:
             self._world.note("what is not known to read alone is not run: this kernel has no Landlock, which would keep it from writing")
-        refused = next((part for part in parts if self.is_refused(part)), None)
+        refused = next((part for part in parts if is_refused(part, self.limits)), None)
         if refused is None:
             self._lead_elsewhere(given, text if shell else None)
             return
@@ -103,9 +103,6 @@ class Manners:
                 _as_if(part)
         self.say(refused, site)
         given.update(args=["true"], shell=False, executable=None)
-
-    def is_refused(self, words: list) -> bool:
-        return _is_refused(words) or commands.of(words) == commands.UNKNOWN and not self.limits.exist
 
     def starts_itself(self, words: list) -> bool:
         """Whether a command runs the script that is captured."""
@@ -134,9 +131,10 @@ class Manners:
         return self._overlay.to_read(word) if self._overlay.written and not os.fsdecode(word).startswith("-") else word
 
 
-def _is_refused(words: list) -> bool:
-    """Whether the command would write, reach out, or start another script."""
-    return commands.of(words) not in (commands.READS, commands.UNKNOWN)
+def is_refused(words: list, limits) -> bool:
+    """Whether the command would write, reach out, or start another script, or may do so and nothing would keep it from it."""
+    does = commands.of(words)
+    return does not in (commands.READS, commands.UNKNOWN) or does == commands.UNKNOWN and not limits.exist
 
 
 def _as_written(overlay, match) -> str:

@@ -36,6 +36,9 @@ def _line_of(path: str) -> int:
 
 def _goes_on(node) -> bool:
     if isinstance(node, ast.ExceptHandler):
+        ways = [part for part in ast.walk(node) if isinstance(part, (ast.Continue, ast.Break, ast.Return))]
+        if isinstance(node.body[-1], ast.Raise) and not ways:
+            return False  # it says what happened, and ends
         kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
         if any(getattr(kind, "attr", getattr(kind, "id", "")) in _ERRORS for kind in kinds):
             return True

@@ -102,7 +102,9 @@ def _backward(world) -> None:
     original_grad = torch.autograd.grad
 
     def grad(outputs, inputs, *args, **kwargs):
-        parameters = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
+        if not isinstance(inputs, (torch.Tensor, torch.autograd.graph.GradientEdge)):
+            inputs = tuple(inputs)  # model.parameters() can be walked once
+        parameters = inputs if type(inputs) is tuple else (inputs,)
         graph = kwargs.get("create_graph", args[2] if len(args) > 2 else False)
         trains = not graph and parameters and all(isinstance(p, torch.nn.Parameter) for p in parameters)
         with torch.autograd.set_multithreading_enabled(False):

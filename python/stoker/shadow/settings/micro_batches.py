@@ -30,8 +30,10 @@ class Parts:
         """Whether the run with the script's own batch may show more of them than this one has."""
         return self.site is not None and self.batches <= 1
 
-    def are_of_one_batch(self) -> bool:
-        return self.may_be_many() and self.equal and self.count > 1 and self.size is not None
+    def are_of_one_batch(self, whole: int | None) -> bool:
+        """Whether they make up the loader's batch, as far as it can be divided: pieces of its sequences, and several views of its
+        samples, do not."""
+        return self.may_be_many() and self.equal and self.count > 1 and bool(self.size and whole) and whole // self.size == self.count
 
     def are(self, size: int, count: int) -> bool:
         return self.equal and (self.size, self.count) == (size, count)
