@@ -20,9 +20,9 @@ OUT_OF_BASE = {"P4", "L4", "MI100"}
 # SMs of 128 lanes, half of them shared with integers: Ampere's graphics chips, Ada, Hopper and what follows.
 WIDE_SMS = {"L4", "H100-SXM5-80GB"}
 WIDE_ARCHITECTURES, WIDE_CHIPS = ("ada", "blackwell", "hopper"), ("GA102", "GA104", "GA106")
-# Of their FP32 rate, where none of them that power leaves alone is among the rows. Products keep 8x8 results a thread in
-# registers and load 16 operands for 64 multiplications, which for 128 lanes is 128 bytes a clock: all that shared memory
-# gives, where SMs of 64 lanes need half. A prior, chosen with the H100's rows in sight.
+# What products reach of the FP32 rate of such SMs, where no GPU with them that power leaves alone is among the rows. They
+# keep 8x8 results a thread in registers and load 16 operands for 64 multiplications, which for 128 lanes is 128 bytes a
+# clock: all that shared memory gives, where SMs of 64 lanes need half. A prior, chosen with the H100's rows in sight.
 WIDE_SHARE = 0.75
 # How caches serve tensors: the best of a coarse grid over all element-wise rows.
 CACHE = {"kernel.l2_share": 0.6, "kernel.l2_speedup": 1.5}

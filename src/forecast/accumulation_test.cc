@@ -55,6 +55,7 @@ void expect_same_memory(const Program& few, const Program& all, const ReplayOpti
   for (std::size_t i = 0; i < a.iterations.size(); ++i) {
     EXPECT_EQ(a.iterations[i].reserved_end, b.iterations[i].reserved_end) << i;
     EXPECT_EQ(a.iterations[i].fresh, b.iterations[i].fresh) << i;
+    EXPECT_EQ(a.iterations[i].retries, b.iterations[i].retries) << i;
   }
 }
 

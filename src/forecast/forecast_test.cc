@@ -128,6 +128,23 @@ TEST_F(ForecastTest, TheSafeBatchIsTheLargestWhoseVerdictIsFits) {
   }
 }
 
+/// A need counts workspaces, which grow with the batch.
+TEST_F(ForecastTest, TheSafeBatchOfTrialsIsTheLargestWhoseVerdictIsFits) {
+  step_ = read_step_file(*data_folder() / "zoo" / "resnet18.fp32.step.gz").value();
+  scenario_.job = {};
+  scenario_.job.cudnn = CudnnProfile::kBenchmark;
+  const auto limits = forecast_batch_limits(step_, scenario_.job, scenario_.machine,
+                                            scenario_.allocator, *knowledge_);
+  ASSERT_TRUE(limits) << limits.error().text();
+  ASSERT_LT(limits->low, limits->value);
+  const auto verdict_at = [&](std::int64_t batch) {
+    scenario_.job.batch = batch;
+    return forecast_now().memory.verdict;
+  };
+  EXPECT_EQ(verdict_at(limits->low), MemoryVerdictWord::kFits);
+  EXPECT_EQ(verdict_at(limits->low + 1), MemoryVerdictWord::kRisky);
+}
+
 TEST_F(ForecastTest, WhatDoesNotFitSaysSoInPyTorchsWords) {
   scenario_.machine.device->usable_memory = 2 * kGiB;
   scenario_.job.batch = 1 << 26;

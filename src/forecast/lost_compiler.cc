@@ -28,7 +28,8 @@ void widen_for_compiler(const Program& program, StepTime& time) {
 MemoryErrorCase widened_for_compiler(MemoryErrorCase error, const Program& program) {
   if (!is_eager_for_compiled(program)) return error;
   error.below.share = std::max(error.below.share, 1 - kLeastMemory);
-  error.above.share = std::max(error.above.share, kMostMemory - 1);
+  for (Reach* reach : {&error.above, &error.need.reach})
+    reach->share = std::max(reach->share, kMostMemory - 1);
   error.basis += "; the step is the eager one of a script that compiles it";
   return error;
 }

@@ -2,6 +2,7 @@
 
 #include "forecast/test_scenario.h"
 #include "lower/loop/capture_notes.h"
+#include "lower/loop/lower.h"
 #include "step/lost_compiler.h"
 
 namespace stoker {
@@ -23,6 +24,17 @@ TEST_F(LostCompilerTest, BandsReachToWhatACompiledStepTakesAndSayWhy) {
   EXPECT_LT(lost.memory.device_peak.low, eager.memory.device_peak.low);
   for (const Figure& figure : {lost.step_ms, lost.memory.device_peak})
     EXPECT_NE(figure.basis.find("of a script that compiles it"), std::string::npos) << figure.basis;
+}
+
+TEST_F(LostCompilerTest, TheNeedReachesAsFarAsTheBand) {
+  step_.compiled_graphs = kCompilerLost;
+  const auto program = lower(step_, scenario_.job, scenario_.machine);
+  ASSERT_TRUE(program) << program.error().text();
+  const MemoryErrorCase narrow{
+      "x", {0.02, {}, {}}, {0.05, {}, {}}, 1, "", NeedReach{{0.03, {}, {}}, 2}};
+  const MemoryErrorCase wide = widened_for_compiler(narrow, *program);
+  EXPECT_NEAR(wide.above.share, 0.1, 1e-12);
+  EXPECT_NEAR(wide.need_above(Bytes(1000), 0.01), 0.1 + 0.02, 1e-12);
 }
 
 TEST_F(LostCompilerTest, AFileSaysSoByGraphsThatAreNone) {

@@ -305,27 +305,26 @@ Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& m
   limits.basis =
       std::string(memory_model_of(machine.device).simulation) + " under capacity; " + error.basis;
   if (nominal.batch == 0) return limits;
-  // A job that needs as much as its forecast allows still fits, without giving the cache back, when
-  // the forecast's own peak is no more than this: what verdict_of() calls FITS. The share of the
-  // workspaces near the limit is that of the largest batch.
-  const Bytes sure(
-      static_cast<std::int64_t>(capacity_of(usable, allocator, outside_bytes(program))));
   const LowerAt near = [&](std::int64_t batch) {  // both begin where the first search ended
     return batch == nominal.batch ? Result<Program>(program) : lower_at(batch);
   };
-  const double share = workspace_share(program, usable);
-  const Bytes filling = forecast_that_fills(
-      sure, [&](Bytes forecast) { return 1 + error.need_above(forecast, share); });
-  const auto safe = search(near, filling, nominal.batch, CacheFlush::kNever);
+  if (program.cuda_graphs || error.need.workspaces > 0) {
+    limits.low =
+        largest_sure_batch(lower_at, minimum, limits.value, machine, allocator, knowledge, job);
+  } else {
+    // A job that needs as much as its forecast allows still fits, without giving the cache back,
+    // when the forecast's own peak is no more than this: what verdict_of() calls FITS.
+    const Bytes sure(
+        static_cast<std::int64_t>(capacity_of(usable, allocator, outside_bytes(program))));
+    const Bytes filling = forecast_that_fills(
+        sure, [&](Bytes forecast) { return 1 + error.need_above(forecast, 0); });
+    const auto safe = TRY(search(near, filling, nominal.batch, CacheFlush::kNever));
+    limits.low = std::min(safe.batch, limits.value);
+  }
   const Bytes overflowing = forecast_that_fills(
       usable, [&](Bytes forecast) { return 1 - std::min(error.band_at(forecast).below, 0.9); });
-  const auto lucky = search(near, overflowing, nominal.batch);
-  if (!safe) return tl::unexpected(safe.error());
-  if (!lucky) return tl::unexpected(lucky.error());
-  limits.low = program.cuda_graphs ? largest_sure_batch(lower_at, minimum, limits.value, machine,
-                                                        allocator, knowledge, job)
-                                   : std::min(safe->batch, limits.value);
-  limits.high = std::max(lucky->batch, limits.value);
+  const auto lucky = TRY(search(near, overflowing, nominal.batch));
+  limits.high = std::max(lucky.batch, limits.value);
   return limits;
 }
 

@@ -201,7 +201,7 @@ struct Program {
   void for_each_launch(Visit&& visit) const {
     for_each_launch(iteration, repeated, visit);
   }
-  /// The same of other instructions.
+  /// Likewise of other instructions, which are repeated as `often` says.
   template <class Visit>
   void for_each_launch(const std::vector<Instruction>& instructions, const Repeated& often,
                        Visit&& visit) const {

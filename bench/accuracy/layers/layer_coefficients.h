@@ -38,7 +38,7 @@ class LayerCoefficients {
 
   /// All <- architecture <- GPU.
   [[nodiscard]] LayerKnowledge for_gpu(const Gpu& gpu) const;
-  /// The same GPU in another host than the one whose rows were fitted: what the device does is
+  /// This GPU in another host than the one whose rows were fitted: what the device does is
   /// known as well, the fixed time as little as that of hosts without rows.
   [[nodiscard]] LayerKnowledge in_another_host(const Gpu& gpu) const;
 

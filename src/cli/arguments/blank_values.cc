@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "scenario/settings/settings.h"
+#include "system/system_files.h"
 
 namespace stoker::cli {
 namespace {
@@ -30,7 +31,7 @@ std::string cure_of(const SettingRow& setting) {
 
 Status check_value(const SettingRow& setting, const std::string& flag, const std::string& value) {
   if (trimmed(value).empty())
-    return fail(ErrorCode::kUsage, "is empty; is a variable unset?" + cure_of(setting), flag);
+    return fail(ErrorCode::kUsage, "is empty (is a variable unset?)" + cure_of(setting), flag);
   if (setting.type != SettingType::kList || setting.keeps_commas) return {};
   const auto parts = split(value, ',');
   const bool all =

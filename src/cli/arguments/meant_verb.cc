@@ -208,8 +208,8 @@ bool is_misspelt(const std::string& typed, const std::vector<std::string>& verbs
     return word;
   };
   const bool one_more_or_less = plain.size() + 1 >= verb.size() && plain.size() <= verb.size() + 1;
-  // The same letters but for one or two: what is near in another way may still be a word of its
-  // own.
+  // A slip moves letters, or adds or loses one: what is near in another way may still be a word of
+  // its own.
   std::string missing;
   const std::string a = letters(plain), b = letters(verb);
   std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(),

@@ -158,7 +158,7 @@ void read_gpu_link(TomlTable& table, Gpu& gpu) {
     if (figure && stated > 0 && name.empty()) {
       table.reject("gbs", "is of a link between GPUs, but name says PCIe; give pcie_gbs instead");
     }
-    // Of a GPU whose only NVLink is a bridge, NVLink of whatever number is that bridge; one with a
+    // Where a GPU's only NVLink is a bridge, NVLink of whatever number is that bridge; one with a
     // figure is the user's own.
     const bool nvlink = word.starts_with("nvlink") && !figure && !gpu.bridge.empty();
     if (word == "bridge" || nvlink || word == simplified(gpu.bridge)) name = gpu.bridge;

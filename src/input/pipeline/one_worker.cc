@@ -142,7 +142,8 @@ void share_loss(Nanos expected, const LoaderForecast& simulated, SampleCost& cos
 bool runs_threads(const PipelineProbe& probe) {
   constexpr double kMoreThanOne = 1.25;
   const PipelineProbe::OneWorker& one = probe.one_worker;
-  if (one.batch <= 0 || one.interval.count() <= 0 || probe.batch.empty()) return false;
+  if (one.batch <= 0 || one.interval.count() <= 0 || one.make_wall.count() <= 0) return false;
+  if (probe.batch.empty()) return false;
   const auto samples = static_cast<double>(one.batch);
   double cpu = 0;
   for (const Nanos time : probe.cpu) cpu += time.count();

@@ -82,6 +82,11 @@ TEST(OneWorker, ThreadsOfSamplesTakeTimeNotCpuTime) {
       "1, 1");
   EXPECT_LT(plain.band.above, 0.5);
   EXPECT_EQ(plain.basis.find("threads of their own"), std::string::npos) << plain.basis;
+  // Without the time of making nothing tells.
+  const SampleCost unknown =
+      cost_of(facts, R"("interval_ms": 2.5, "make_cpu_ms": 1.9, "worker_cpu_ms": 4.5)", "1, 1");
+  EXPECT_GT(unknown.mean_cpu().count(), 0);
+  EXPECT_EQ(unknown.basis.find("threads of their own"), std::string::npos) << unknown.basis;
 }
 
 /// Batches of a fraction of a millisecond go as fast as threads wake.

@@ -177,8 +177,7 @@ void fill_bands(const PipelineProbe& probe, double unmatched, SampleCost& cost) 
   const double repeats =
       std::max({probe.repeat_spread.value_or(0), probe.one_worker.interval_spread,
                 probe.seed_spread, wake_ups(probe.one_worker)});
-  const double cpu =
-      std::max({std::hypot(known, sampling), repeats, wake_ups(probe.one_worker), unmatched});
+  const double cpu = std::max({std::hypot(known, sampling), repeats, unmatched});
   cost.band = factor_band(std::max(cpu, known));
   cost.band.below = std::max(cost.band.below, known);
   cost.wait_band = factor_band(std::max(std::hypot(kLeastWaitError, sampling), repeats));

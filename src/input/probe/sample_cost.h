@@ -23,8 +23,8 @@ struct BatchFacts {
   Bytes pickled;           ///< through the pipe: numpy arrays, strings, lists
   Nanos pickle, unpickle;  ///< CPU of it on either side, beside the pipe; 0: not measured
   Nanos pipe{};            ///< until a message of that size is through the pipe; 0: not measured
-  /// Of collate_shared: moving to shared memory what the collate function left in private memory,
-  /// work of the thread that sends.
+  /// The part of collate_shared that moves to shared memory what the collate function left in
+  /// private memory: work of the thread that sends.
   Nanos share{};
   Nanos collate_wait{};  ///< of collating, without CPU: sleeping, storage, a network
 };

@@ -22,8 +22,9 @@ bool surely_fits(const Program& program, const ReplayOptions& options) {
       if (requested > *options.capacity) return false;
       const std::int64_t often =
           (instruction.when == When::kFirst ? 1 : times) * repeated.times_of(i);
-      room -= often * segment_size(block_size(requested, config), config).count();
-      if (room < 0) return false;
+      const std::int64_t segment = segment_size(block_size(requested, config), config).count();
+      if (often > 0 && segment > room / often) return false;
+      room -= often * segment;
     }
     return true;
   };

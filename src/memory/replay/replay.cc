@@ -59,7 +59,7 @@ class Replayer {
     if (options_.detail == ReplayDetail::kBreakdown && stop == nullptr) recorder_.emplace(program_);
     run_rounds();
     const AllocatorStats& stats = allocator_.stats();
-    outcome_.retries = stats.retries + unseen_retries_;
+    outcome_.retries = retries();
     outcome_.device_mallocs = stats.device_mallocs;
     outcome_.device_frees = stats.device_frees;
     const auto& done = outcome_.iterations;
@@ -170,18 +170,27 @@ class Replayer {
   std::optional<IterationMemory> measured(const std::vector<Instruction>& instructions,
                                           const Repeated& repeated, bool recorded) {
     allocator_.reset_peaks();
-    const std::int64_t retries = allocator_.stats().retries;
+    const std::int64_t retries_before = retries();
     const Bytes fresh = fresh_bytes();
     if (!execute(instructions, repeated, recorded && recorder_.has_value())) return std::nullopt;
-    return since(retries, fresh);
+    return since(retries_before, fresh);
   }
 
   /// The allocator as it is, and what happened since it had these counts.
-  [[nodiscard]] IterationMemory since(std::int64_t retries, Bytes fresh) const {
+  [[nodiscard]] IterationMemory since(std::int64_t retries_before, Bytes fresh) const {
     const AllocatorStats& stats = allocator_.stats();
-    return {stats.allocated_peak,    stats.reserved_peak,  stats.requested_peak,
-            stats.allocated,         stats.reserved,       stats.requested,
-            stats.retries - retries, fresh_bytes() - fresh};
+    return {stats.allocated_peak,
+            stats.reserved_peak,
+            stats.requested_peak,
+            stats.allocated,
+            stats.reserved,
+            stats.requested,
+            retries() - retries_before,
+            fresh_bytes() - fresh};
+  }
+
+  [[nodiscard]] std::int64_t retries() const {
+    return allocator_.stats().retries + unseen_retries_;
   }
 
   [[nodiscard]] Bytes fresh_bytes() const {
@@ -209,10 +218,10 @@ class Replayer {
     IterationMemory before;
     int alike = 0;
     for (time_ = 0; time_ < repeated.times; ++time_) {
-      const std::int64_t retries = allocator_.stats().retries;
+      const std::int64_t retries_before = retries();
       const Bytes fresh = fresh_bytes();
       if (!run_part(instructions, repeated.from, repeated.to, recorded && time_ == 0)) return false;
-      const IterationMemory now = since(retries, fresh);
+      const IterationMemory now = since(retries_before, fresh);
       alike = time_ > 0 && same(before, now) ? alike + 1 : 0;
       if (alike == kSurelyAlike) {
         const std::int64_t left_out = repeated.times - 1 - time_;

@@ -246,6 +246,10 @@ TEST(Replay, SegmentsThatNeverServeTwiceAreEnough) {
   options.allocator = {};
   options.capacity.reset();
   EXPECT_FALSE(surely_fits(b.program, options));
+  options.capacity = Bytes(std::int64_t{1} << 50);
+  EXPECT_TRUE(surely_fits(b.program, options));
+  b.program.repeated = {1, 3, std::int64_t{1} << 40};  // more bytes than a number holds
+  EXPECT_FALSE(surely_fits(b.program, options));
 }
 
 TEST(Moment, ThePhaseIsThatOfTheKernelThatFollowsElseOfTheLast) {

@@ -91,6 +91,9 @@ std::string verdict(const Prediction& prediction, bool cpu) {
                      gib(m.device_peak), human_bytes(m.usable), cpu ? "" : " per GPU");
   if (m.only_by_flushing)
     text += "; only by emptying PyTorch's cache again and again, which makes steps slower";
+  else if (m.verdict == MemoryVerdictWord::kRisky && f.job.cudnn == CudnnProfile::kBenchmark &&
+           m.device_peak.high <= static_cast<double>(m.usable.count()))
+    text += "; what cuDNN's other algorithms may need reaches beyond it";
   else if (m.verdict == MemoryVerdictWord::kRisky) text += "; the band reaches beyond it";
   if (limits) text += "; " + batch_limits_text(*limits, f.job);
   return text + "\n";

@@ -7,6 +7,7 @@
 #include "base/counted.h"
 #include "base/percent.h"
 #include "base/text.h"
+#include "diagnosis/timeline/times.h"
 #include "report/model/watch_report.h"
 #include "report/text/layout.h"
 #include "report/text/screen.h"
@@ -221,9 +222,8 @@ std::string watch_text(const WatchReport& r) {
   const double host = r.timeline->host_seconds();
   if (host > 0) {
     const double all =
-        static_cast<double>(r.timeline->last_host().busy_ns - r.timeline->first_host().busy_ns) /
-        kSecond.count();
-    // Of two sums that are one but for rounding nothing is left.
+        grown_seconds(r.timeline->first_host().busy_ns, r.timeline->last_host().busy_ns);
+    // Two sums that are one but for rounding leave nothing.
     constexpr double kNobody = 0.005;
     const double others = (all - r.timeline->job_cpu()) / host;
     text += "  " +
