@@ -114,6 +114,12 @@ def test_a_moving_average_a_validation_and_an_autocast_around_the_model(tmp_path
     assert any("put around the model" in note for note in doc["diagnostics"]["unfaithful"])
 
 
+def test_an_average_in_a_dict_is_told_from_weights_that_a_penalty_reads(tmp_path, on_cuda):
+    row = next(r for r in captured(tmp_path, scripts.AVERAGED_IN_A_DICT)["script"]["found"] if r["setting"] == "ema")
+    assert (row["value"], row["words"]) == (True, "a second copy of the model's weights in a dict (a moving average)")
+    assert "ema" not in found(captured(tmp_path, scripts.OLD_WEIGHTS))
+
+
 def test_several_models_and_optimizers_are_one_step(tmp_path, on_cuda):
     doc = captured(tmp_path, scripts.GAN)
     names = [row["name"] for row in doc["parameters"]]

@@ -319,3 +319,27 @@ for epoch in range(2):
         right = sum((model(x).argmax(1) == y).sum().item() for x, y in validation)
     print(right)
 """
+
+AVERAGED_IN_A_DICT = HEAD + """
+model = Net().cuda()
+average = {name: p.detach().clone() for name, p in model.named_parameters()}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8, shuffle=True):
+    optimizer.zero_grad()
+    F.cross_entropy(model(x.cuda()), y.cuda()).backward()
+    optimizer.step()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            average[name].lerp_(p, 0.01)
+"""
+
+OLD_WEIGHTS = HEAD + """
+model = Net().cuda()
+old = {name: p.detach().clone() for name, p in model.named_parameters()}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8, shuffle=True):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x.cuda()), y.cuda()) + sum(((p - old[name]) ** 2).sum() for name, p in model.named_parameters())
+    loss.backward()
+    optimizer.step()
+"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import gc
 import os
 import pathlib
 import sys
@@ -18,7 +17,7 @@ from ...sources import version_file
 from ...tracing import operators
 from .. import manners, sites
 from ..facade import graphs, retries
-from . import batch_names, batches, micro_batches
+from . import averages, batch_names, batches, micro_batches
 
 LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorch_lightning", "accelerate", "torchtext", "torchaudio")
 
@@ -64,7 +63,7 @@ def collect(world, watcher, record) -> None:
     retries.look_in(world, own_code)
     outcome.parts = micro_batches.Parts.of(watcher, record, own_code)
     _layout(world, record)
-    _average(world, record)
+    averages.look_for(world, watcher, record)
     if watcher.batches_of_step > max(1, parts if record.equal_parts() else 1):
         world.note(f"a step of the script takes {watcher.batches_of_step} batches of its DataLoader: samples a second and an epoch's "
                    "length count one of them")
@@ -120,26 +119,6 @@ def _validation(world, training, used: set) -> None:
     world.found("validation", batch, f"validation of batch {batch}", facts.site)
     if facts.samples:
         world.found("validation-samples", facts.samples, f"{counted(facts.samples, 'sample')} of it", facts.site)
-
-
-def _average(world, record) -> None:
-    """A second model like one that is trained, which nothing calls and no gradient reaches: a moving average."""
-    if "ema" in world.facts:
-        return
-    gc.unfreeze()  # what is frozen is not among the collector's objects
-    called = {id(module) for root in record.roots for module in root.modules()} | record.called
-    for root in record.roots:
-        shapes = [(name, tuple(p.shape)) for name, p in root.named_parameters()]
-        if not shapes:
-            continue
-        for other in gc.get_objects():
-            if type(other) is not type(root) or id(other) in called:
-                continue
-            theirs = list(other.named_parameters())
-            if [(name, tuple(p.shape)) for name, p in theirs] == shapes and not any(p.grad is not None for _, p in theirs) and all(
-                    p.device == q.device for (_, p), q in zip(theirs, root.parameters())):
-                world.found("ema", True, "a second copy of the model's weights (a moving average)")
-                return
 
 
 def _precision(world, precision: str) -> None:
