@@ -53,6 +53,15 @@ class Texts(Properties):
                 self.expect(abs(int(found.group(1)) - share) <= 0.51, f"busy {found.group(1)} % of {share}", done, shown)
         self.assertGreaterEqual(seen, COUNT // 2)
 
+    def test_a_verdict_says_what_decides_it_where_the_band_does_not(self):
+        words = ["predict", "resnet50", "--gpu", "t4", "--precision", "fp32", "--cudnn-benchmark", "--host", HOST, "--batch"]
+        largest = self.good(*words, "max", "--json").json["settings"]["batch"]
+        shown, done = self.good(*words, largest), self.good(*words, largest, "--json")
+        memory = done.json["memory"]
+        self.expect(memory["verdict"] == "FITS", "the largest safe batch is not safe", done)
+        above = memory["device_peak_bytes"]["high"] > memory["usable_bytes"]
+        self.expect(("only where memory is free" in shown.out) == above, "what lies above the memory is not told", done, shown)
+
     def test_a_plans_table_shows_what_its_json_has(self):
         for model, gpu in (("resnet50", "t4"), ("gpt2", "v100-16gb"), ("cnn_cifar10", "rtx-3090")):
             words = ["plan", model, "--gpu", gpu, "--gpus", "1,2,4", "--host", HOST, "--sample-cost", "3ms", "--samples", 40_000]

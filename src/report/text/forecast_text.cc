@@ -89,11 +89,14 @@ std::string verdict(const Prediction& prediction, bool cpu) {
   text = fmt::format("{}{}: {} of {}{}", name_of(m.verdict),
                      f.diagnostics.count(kNotTrained) > 0 ? ", those parameters untrained" : "",
                      gib(m.device_peak), human_bytes(m.usable), cpu ? "" : " per GPU");
+  const bool tries = f.job.cudnn == CudnnProfile::kBenchmark;
+  const bool above = m.device_peak.high > static_cast<double>(m.usable.count());
   if (m.only_by_flushing)
     text += "; only by emptying PyTorch's cache again and again, which makes steps slower";
-  else if (m.verdict == MemoryVerdictWord::kRisky && f.job.cudnn == CudnnProfile::kBenchmark &&
-           m.device_peak.high <= static_cast<double>(m.usable.count()))
+  else if (m.verdict == MemoryVerdictWord::kRisky && tries && !above)
     text += "; what cuDNN's other algorithms may need reaches beyond it";
+  else if (m.verdict == MemoryVerdictWord::kFits && tries && above)
+    text += "; cudnn.benchmark takes what the band has above it only where memory is free";
   else if (m.verdict == MemoryVerdictWord::kRisky) text += "; the band reaches beyond it";
   if (limits) text += "; " + batch_limits_text(*limits, f.job);
   return text + "\n";

@@ -85,7 +85,7 @@ class _Kept:
 
 
 def _address(tensor) -> int:
-    """Of the tensor's storage; 0 where it has none."""
+    """Where the tensor's storage stands; 0 where it has none."""
     try:
         return tensor.untyped_storage()._cdata
     except (RuntimeError, NotImplementedError):
