@@ -24,6 +24,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'es' if what.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """A share in per cent, as percent() and exact_percent() of src/base/percent.h write it: 0.423 is "42 %"."""
+    return f"{share * 100:.{digits}f} %"
+
+
 def printable_lines(text: object) -> str:
     """Text that a terminal shows as it is, with line breaks and tabulators kept."""
     return _LINES.sub("?", str(text))

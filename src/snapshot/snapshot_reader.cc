@@ -153,7 +153,14 @@ class Reader {
   /// before 2.0; a list of events is one device's trace, a list of such lists those of all devices.
   void read_list(const PickleValue& root) {
     const PickleValue first = root.size() > 0 ? root[0] : root;
-    if (first.is(PickleKind::kList) && root.size() > 0) return read_traces(root);
+    // A function that returns more beside the snapshot hands it on in a tuple or a list.
+    if (first.is(PickleKind::kDict) && (first.find("segments") || first.find("device_traces")))
+      return read_dict(first);
+    if (first.is(PickleKind::kList) && root.size() > 0) {
+      const bool of_segments = first.size() > 0 && first[0].is(PickleKind::kDict) &&
+                               (first[0].find("total_size") || first[0].find("blocks"));
+      return of_segments ? read_segments(first) : read_traces(root);
+    }
     if (first.is(PickleKind::kDict) && first.find("action")) {
       snapshot_.traces.resize(1);
       return read_trace(root, 0);

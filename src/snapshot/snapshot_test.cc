@@ -184,6 +184,14 @@ TEST(Snapshot, WhatOlderOnesLackIsTakenFromWhatIsThere) {
   EXPECT_TRUE(s.segments[0].small);
   EXPECT_FALSE(s.segments[1].small);
   EXPECT_EQ(s.findings.count("no_segment_type"), 2);
+  // A tuple around the segments, or around a whole snapshot, holds them all the same.
+  for (const P& held : {list({bare(2 * kMi), bare(20 * kMi)}),
+                        snapshot({bare(2 * kMi), bare(20 * kMi)}, {event("alloc", 1, 512)})}) {
+    const Snapshot wrapped = parsed({held.bytes + integer(7).bytes + "\x86"});
+    ASSERT_EQ(wrapped.segments.size(), 2u);
+    EXPECT_EQ(wrapped.segments[1].size, 20 * kMi);
+    EXPECT_EQ(wrapped.findings.count("unreadable_entries"), 0);
+  }
   // Traces alone, and settings of another type.
   const Snapshot traced = parsed(dict({{"device_traces", list({list({event("alloc", 1, 512)})})},
                                        {"allocator_settings", integer(3)}}));

@@ -8,7 +8,7 @@ import time
 from ..errors import CaptureError
 from ..measure import contention, forked, processes
 from ..measure.contention import Load
-from ..plain import counted
+from ..plain import counted, percent
 from . import cpu_device, cpu_figures, general, operands, operators, rows, wanted
 from . import options as words
 from .rounds import LEAST_GOOD, ROUNDS, Flush, Progress, Rounds, Timed, set_threads
@@ -232,9 +232,9 @@ def objections(shares: dict, thrown_share: float) -> list:
     """Why a calibration counts as disturbed; empty: it does not."""
     found = []
     if shares["foreign_share"] > contention.MAX_OTHERS:
-        found.append(f"other processes used {shares['foreign_share']:.1%} of the cores' time")
+        found.append(f"other processes used {percent(shares['foreign_share'], 1)} of the cores' time")
     if shares["steal_share"] > contention.MAX_STEAL:
-        found.append(f"the hypervisor took {shares['steal_share']:.1%} of the cores' time")
+        found.append(f"the hypervisor took {percent(shares['steal_share'], 1)} of the cores' time")
     if thrown_share > _DISTURBED_SHARE:
-        found.append(f"{thrown_share:.0%} of the readings were taken while the cores were slower than usual or others ran")
+        found.append(f"{percent(thrown_share)} of the readings were taken while the cores were slower than usual or others ran")
     return found

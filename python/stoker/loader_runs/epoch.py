@@ -11,6 +11,7 @@ import warnings
 from ..measure import contention, machine, page_cache
 from ..measure.forked import in_child
 from ..measure.processes import thread_seconds
+from ..plain import percent
 from . import judge
 
 MAX_EPOCH_S = 60.0    # longer is a hang
@@ -94,7 +95,7 @@ def repetition(scenario, point: dict, seed: int, reference, reference_ms: float,
     if point["cold"]:
         page_cache.evict(scenario.files)
         if (left := page_cache.resident_share(scenario.files)) > MAX_RESIDENT:
-            reasons.append(f"{left:.0%} of the files stayed in the page cache")
+            reasons.append(f"{percent(left)} of the files stayed in the page cache")
     peak, shared_before = 0, machine.shared_memory_used()
 
     def watch():

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from ..measure import contention
+from ..plain import percent
 
 # Written into the rows file as text (RULE), with the limits of contention.
 MAX_SPEED = 0.05     # reference kernel's speed against that at calibration, either way
 AGREEMENT = 0.05     # between a point's two best repetitions: neighbours on the same physical core show on no clock
 SETTLED = 1 + 0.7 * MAX_SPEED  # times the reference kernel's time at calibration: no repetition begins above it, for a while
-RULE = (f"A repetition is thrown away when other processes used more than {contention.MAX_OTHERS:.0%} of the cores' time, when "
-        f"the hypervisor took more than {contention.MAX_STEAL:.0%}, when the reference kernel ran more than {MAX_SPEED:.0%} slower "
-        "or faster than at calibration, when others used /dev/shm meanwhile, or when the epoch failed. A point needs two "
-        f"good repetitions whose epochs agree within {AGREEMENT:.0%}; without them it is dropped and counted as such. Of the "
+RULE = (f"A repetition is thrown away when other processes used more than {percent(contention.MAX_OTHERS)} of the cores' time, when "
+        f"the hypervisor took more than {percent(contention.MAX_STEAL)}, when the reference kernel ran more than {percent(MAX_SPEED)} "
+        "slower or faster than at calibration, when others used /dev/shm meanwhile, or when the epoch failed. A point needs two "
+        f"good repetitions whose epochs agree within {percent(AGREEMENT)}; without them it is dropped and counted as such. Of the "
         "good ones the fastest counts.")
 
 

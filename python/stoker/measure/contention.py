@@ -6,6 +6,7 @@ import os
 import resource
 import time
 
+from ..plain import percent
 from . import machine
 from .counters import Counters
 from .processes import cpu_seconds
@@ -38,9 +39,9 @@ def objections(others: float, steal: float) -> list:
     """Why a measurement does not count; empty: it does."""
     reasons = []
     if others > MAX_OTHERS:
-        reasons.append(f"other processes used {others:.1%} of the cores")
+        reasons.append(f"other processes used {percent(others, 1)} of the cores")
     if steal > MAX_STEAL:
-        reasons.append(f"the hypervisor took {steal:.1%}")
+        reasons.append(f"the hypervisor took {percent(steal, 1)}")
     return reasons
 
 

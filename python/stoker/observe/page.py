@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from ..plain import counted
+from ..plain import counted, percent
 from . import layout
 from .reader import Observation
 from .summary import Summary
@@ -76,7 +76,7 @@ def _tiles(s: Summary) -> list:
     if s.samples_per_s:
         tiles.append({"label": "Samples/s", "figure": _figure(f"{s.samples_per_s:,.4g}", s.samples_per_s), "note": ""})
     if any(phase.name == "wait" for phase in s.phases):
-        tiles.append({"label": "Waiting for data", "figure": _figure(f"{s.share('wait'):.1%}", s.share("wait")), "note": ""})
+        tiles.append({"label": "Waiting for data", "figure": _figure(percent(s.share('wait'), 1), s.share("wait")), "note": ""})
     tiles.append({"label": "Steps that count", "figure": _figure(f"{s.steps:,}", s.steps), "note": f"of {s.recorded:,} recorded"})
     tiles += [{"label": label.capitalize(), "figure": _figure(size(s.memory[name]), s.memory[name]), "note": ""}
               for name, label in MEMORY.items() if name in s.memory]
@@ -101,7 +101,7 @@ def _in_order(s: Summary) -> list:
 
 
 def _shares(s: Summary) -> dict:
-    rows = [{"label": DESCRIPTIONS.get(phase.name, phase.name), "figure": _figure(f"{phase.share:.1%}", phase.share),
+    rows = [{"label": DESCRIPTIONS.get(phase.name, phase.name), "figure": _figure(percent(phase.share, 1), phase.share),
              "note": f"median {ms(phase.ms.median)}"} for phase in _in_order(s)]
     return {"kind": "stack", "axis": "the time from step to step", "rows": rows}
 
@@ -109,7 +109,7 @@ def _shares(s: Summary) -> dict:
 def _phases_table(s: Summary) -> dict | None:
     rows = [[DESCRIPTIONS.get(phase.name, phase.name), _figure(ms(phase.ms.median), phase.ms.median),
              _figure(ms(phase.ms.p95), phase.ms.p95), _figure(ms(phase.ms.mean), phase.ms.mean),
-             _figure(f"{phase.share:.1%}", phase.share)] for phase in _in_order(s)]
+             _figure(percent(phase.share, 1), phase.share)] for phase in _in_order(s)]
     if s.step is not None:
         rows.append(["step, end to end", _figure(ms(s.step.median), s.step.median), _figure(ms(s.step.p95), s.step.p95),
                      _figure(ms(s.step.mean), s.step.mean), _figure("100 %", 1)])
@@ -178,6 +178,6 @@ def _memory(found: Observation) -> dict | None:
 
 
 def _ranks_table(summaries: list, headers: list) -> dict | None:
-    rows = [[_figure(str(header["rank"]), header["rank"]), _spread(s.step), _figure(f"{s.share('wait'):.1%}", s.share("wait")),
+    rows = [[_figure(str(header["rank"]), header["rank"]), _spread(s.step), _figure(percent(s.share('wait'), 1), s.share("wait")),
              _figure(f"{s.steps:,}", s.steps), s.file] for s, header in zip(summaries, headers) if s.steps]
     return _table([("rank", True), ("step", True), ("waits for data", True), ("steps", True), ("file", False)], rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..plain import counted
+from ..plain import counted, percent
 from .summary import Summary
 
 WAITS = 0.10  # share of the time above which the loop waits for its data
@@ -56,12 +56,12 @@ def verdict(s: Summary) -> str:
     seen = {phase.name for phase in s.phases}
     who = "The device waits for data" if s.clock == "device" else "The loop waits for data"
     if "wait" in seen and wait >= WAITS:
-        return f"{who} {wait:.0%} of the time."
+        return f"{who} {percent(wait)} of the time."
     if not seen & set(COMPUTE):
-        return f"{who} {wait:.1%} of the time." if "wait" in seen else "What it is made of was not recorded."
+        return f"{who} {percent(wait, 1)} of the time." if "wait" in seen else "What it is made of was not recorded."
     busiest = max(COMPUTE, key=s.share)
-    waits = f"waiting for data takes {wait:.1%}" if "wait" in seen else "waiting for data was not recorded"
-    return f"Computing takes {compute:.0%}, most of it {busiest} ({s.share(busiest):.0%}); {waits}."
+    waits = f"waiting for data takes {percent(wait, 1)}" if "wait" in seen else "waiting for data was not recorded"
+    return f"Computing takes {percent(compute)}, most of it {busiest} ({percent(s.share(busiest))}); {waits}."
 
 
 def _answer(s: Summary) -> list:
@@ -79,8 +79,8 @@ def _table(s: Summary) -> list:
     for name in names:
         phase = by_name[name]
         label = DESCRIPTIONS.get(name, name)
-        lines.append(f"  {label:26}{ms(phase.ms.median):>10}{ms(phase.ms.p95):>10}{phase.share:>8.1%}")
-    lines.append(f"  {'step, end to end':26}{ms(s.step.median):>10}{ms(s.step.p95):>10}{1:>8.0%}")
+        lines.append(f"  {label:26}{ms(phase.ms.median):>10}{ms(phase.ms.p95):>10}{percent(phase.share, 1):>8}")
+    lines.append(f"  {'step, end to end':26}{ms(s.step.median):>10}{ms(s.step.p95):>10}{percent(1):>8}")
     return lines
 
 
@@ -132,7 +132,7 @@ def ranks(summaries: list, headers: list) -> str:
     waits = [(s.share("wait"), header["rank"]) for s, header in zip(summaries, headers) if s.steps]
     share, waiting = max(waits)
     return (f"{len(timed)} recordings: the slowest step is rank {last}'s with {ms(slow)}, the fastest rank {first}'s with "
-            f"{ms(fast)}; rank {waiting} waits for data most, {share:.1%}.")
+            f"{ms(fast)}; rank {waiting} waits for data most, {percent(share, 1)}.")
 
 
 def advice(s: Summary) -> str:
@@ -143,7 +143,7 @@ def advice(s: Summary) -> str:
     if not seen & set(COMPUTE):
         return "observer.attach(model, optimizer) tells forward, backward and optimizer apart."
     if s.share("other") >= UNNAMED:
-        return (f"{s.share('other'):.0%} of the time is outside all phases (logging, .item(), metrics, checkpoints): "
+        return (f"{percent(s.share('other'))} of the time is outside all phases (logging, .item(), metrics, checkpoints): "
                 "put `with observer.phase(...)` around the suspects.")
     if "wait" not in seen:
         return "iterate over observer.batches(loader) to see how long the loop waits for its data."

@@ -15,7 +15,7 @@ from ..binary import EXIT_NO, find_binary
 from ..durations import seconds
 from ..errors import CaptureError, UserCodeError
 from ..measure import contention
-from ..plain import printable_lines
+from ..plain import percent, printable_lines
 from ..version import VERSION
 
 STEPS = 12
@@ -141,7 +141,7 @@ def _text(script: str, rows: list) -> list:
     if (most := max(row["evaluations"] for row in rows)) > 1:
         lines += ["", f"A step evaluates its loss {most} times: time is that of one evaluation."]
     if (others := max(row["foreign_share"] for row in rows)) > contention.MAX_OTHERS:
-        lines += ["", f"Other processes had {others:.0%} of the cores while the steps were timed: measure on a machine that is idle."]
+        lines += ["", f"Other processes had {percent(others)} of the cores while the steps were timed: measure on a machine that is idle."]
     before = max((row["resident_before_bytes"] or 0) for row in rows)
     lines += ["", f"Steps without what the loader took ({max(row['loading_ms'] or 0 for row in rows):.1f} ms a step, in the same process).",
               f"{before / 2**20:.0f} MiB were resident when the first backward had run: of it Python, PyTorch and the script's own data."]

@@ -8,12 +8,12 @@ import inspect
 from dataclasses import dataclass, field
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from .. import precision as precisions
 from .. import training
 from . import compiled, fake_model, grad_hooks, held, loss_parts, losses, warnings_of
+from .fake_mode import FakeMode
 from .functions import AbstractFunctions, PackedFunctions
 from .real_eyes import nothing_looks_fake
 from .recorder import Recorder
@@ -43,7 +43,7 @@ def run(built, mode: str, precision: str, device, assumptions=None, saved=None) 
     `assumptions` (places.Assumptions) say what the model reads where it reads what depends on data. With `saved`
     (compiled.SavedTensors) the model runs under torch.compile.
     """
-    fake_mode = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
+    fake_mode = FakeMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
     beside = loss_parts.of(built.loss if mode == "train" else None, built.module)
     left_alone = fake_model.restored([built.module, *(module for _, module in beside.modules)], built.optimizer)
     with quiet_collector(), torch.autograd.set_multithreading_enabled(False), left_alone, seeded(), fake_mode, \

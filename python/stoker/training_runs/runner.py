@@ -280,7 +280,8 @@ class Run:
             sys.stderr.write(printable_lines(answer["trace"].rstrip()) + "\n")
 
     def _tell(self, todo: list, run: dict) -> None:
-        settled = sum(judge.settled(one, self.options.repetitions) for one in todo)
+        failed = sum(one["status"] == "failed" for one in todo)  # nothing more is to be measured, but nothing was
+        settled = sum(judge.settled(one, self.options.repetitions) for one in todo) - failed
         what = f"{run['name']} {run['precision']} batch {run['batch']}, {counted(run['threads'], 'thread')}: "
         if run["status"] == "ok" and run["repetitions"]:
             last = run["repetitions"][-1]
@@ -289,7 +290,8 @@ class Run:
         else:
             words = "no time was left for enough steps" if run["status"] == rows.WAITING else f"{run['status']} {run['note']}"
             what += words.strip()
-        self.say(f"{what}; {settled} of {len(todo)} runs settled, {max(0.0, self.left()):.0f} s left")
+        what += f"; {settled} of {len(todo)} runs settled" + (f", {failed} failed" if failed else "")
+        self.say(f"{what}, {max(0.0, self.left()):.0f} s left")
 
 
 def main(options, begun: float) -> int:

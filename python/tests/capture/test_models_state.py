@@ -1,10 +1,12 @@
 """A capture leaves the model as it was, and models without parameters or with caches of their own are captured."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
 
-from steps import capture, check
+from steps import capture, check, operators
 from stoker import Capture
 from stoker.errors import CaptureError
 
@@ -66,3 +68,27 @@ def test_a_capture_that_fails_leaves_the_model_as_well(on_cuda):
     with pytest.raises(CaptureError):
         capture(Capture(model, torch.empty(4, 8), lambda out: out))
     assert model.linear.weight is weight and model.by_size == {}
+
+
+class Teaching(nn.Module):
+    """Copies itself at its first call, and learns from the copy, which follows it slowly."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, self.held = nn.Linear(64, 32), []
+
+    def forward(self, x):
+        if not self.held:
+            self.held.append(copy.deepcopy(self.net).requires_grad_(False))
+        with torch.no_grad():
+            for mean, weight in zip(self.held[0].parameters(), self.net.parameters()):
+                mean.lerp_(weight, 0.01)
+            told = self.held[0](x)
+        return nn.functional.mse_loss(self.net(x), told)
+
+
+def test_views_of_a_copy_made_within_the_step_take_no_memory(on_cuda):
+    doc = check(capture(lambda: (Teaching(), torch.randn(8, 64))))
+    names = [row["name"] for row in operators(doc)]
+    assert names.count("aten::lerp_.Scalar") == 2 and names.count("aten::addmm") == 2
+    assert "aten::t" not in names

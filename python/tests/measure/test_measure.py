@@ -121,7 +121,7 @@ def test_shares_of_others_go_on_from_an_earlier_run():
 
 def test_contention_is_said_in_words():
     assert contention.objections(contention.MAX_OTHERS, contention.MAX_STEAL) == []
-    assert contention.objections(0.1, 0.05) == ["other processes used 10.0% of the cores", "the hypervisor took 5.0%"]
+    assert contention.objections(0.1, 0.05) == ["other processes used 10.0 % of the cores", "the hypervisor took 5.0 %"]
 
 
 @pytest.mark.parametrize("work", [reference.LOADING, reference.SAMPLES, reference.TRAINING, reference.OPERATORS])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -185,6 +186,15 @@ def test_the_rule_is_what_is_applied():
     assert judge.settled(measured(10, 10.4), 2) and judge.settled(measured(20, 10, -9, 10.4), 2)
     assert not judge.settled(measured(10, 10.6), 2) and not judge.settled(measured(10), 2) and judge.settled(measured(10), 1)
     assert judge.settled(measured(status="oom"), 2) and judge.settled(measured(status="failed"), 2)
+
+
+def test_what_failed_is_told_as_failed_not_as_settled():
+    said = []
+    options = types.SimpleNamespace(repetitions=2)
+    run = {"name": "net", "precision": "fp32", "batch": 8, "threads": 2, "status": "failed", "note": "no such file", "repetitions": []}
+    told = types.SimpleNamespace(options=options, say=said.append, left=lambda: 5)
+    runner.Run._tell(told, [run, {**run, "status": "oom"}], run)
+    assert said == ["net fp32 batch 8, 2 threads: failed no such file; 1 of 2 runs settled, 1 failed, 5 s left"]
 
 
 def test_the_reference_runs_on_every_core_and_leaves_the_affinity_alone():

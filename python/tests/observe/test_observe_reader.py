@@ -225,9 +225,9 @@ def said(capsys, *arguments):
 
 
 @pytest.mark.parametrize("times, words", [
-    ({"wait": 5, "compute": 5}, ["10 ms", "The loop waits for data 50% of the time", "3,200 samples/s", "stoker probe"]),
-    ({"wait": 0.1, "compute": 9.9}, ["Computing takes 99%, most of it backward (66%)", "waiting for data takes 1.0%", "stoker predict"]),
-    ({"wait": 0.1, "compute": 5, "other": 5}, ["50% of the time is outside all phases"])])
+    ({"wait": 5, "compute": 5}, ["10 ms", "The loop waits for data 50 % of the time", "3,200 samples/s", "stoker probe"]),
+    ({"wait": 0.1, "compute": 9.9}, ["Computing takes 99 %, most of it backward (66 %)", "waiting for data takes 1.0 %", "stoker predict"]),
+    ({"wait": 0.1, "compute": 5, "other": 5}, ["50 % of the time is outside all phases"])])
 def test_the_answer_comes_first_and_the_next_step_last(tmp_path, capsys, times, words):
     code, out = said(capsys, recording(tmp_path, **times))
     lines = out.out.splitlines()

@@ -17,7 +17,7 @@ namespace {
 
 /// Values from small to large. Refused: one alone, none that are numbers, none above 0.
 Result<std::vector<std::string>> numbers(const std::string& typed, const std::string& flag) {
-  auto values = study::parse_values(typed);
+  auto values = study::parse_values(typed, "--repeat 2");
   if (!values) return fail(ErrorCode::kUsage, values.error().message, flag);
   for (const std::string& value : *values) {
     const auto number = study::as_number(value);

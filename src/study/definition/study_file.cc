@@ -24,7 +24,7 @@ std::vector<std::vector<std::string>> rows_of(const std::vector<std::string>& va
 
 /// Elements of a list may be ranges; a single text may be a whole list.
 Result<std::vector<std::string>> axis_values(const std::vector<std::string>& words, bool one_text) {
-  if (one_text && words.size() == 1) return parse_values(words[0]);
+  if (one_text && words.size() == 1) return parse_values(words[0], "repeat = 2");
   std::vector<std::string> all;
   for (const std::string& word : words) {
     const auto range = TRY(parse_range(word));
@@ -315,7 +315,7 @@ Result<Axis> parse_axis(const std::string& typed) {
   for (const std::string& name : split(typed.substr(0, equals), ',')) axis.names.push_back(name);
   const std::string values = typed.substr(equals + 1);
   if (axis.names.size() == 1) {
-    auto found = parse_values(values);
+    auto found = parse_values(values, "--repeat 2");
     if (!found) return fail(ErrorCode::kBadInput, found.error().message, place);
     axis.rows = rows_of(*found);
     return axis;

@@ -156,6 +156,12 @@ TEST(StudyFlags, Axes) {
   const Axis linked = parse_axis("model,side=resnet:224,inception:299").value();
   EXPECT_EQ(linked.names, (Words{"model", "side"}));
   EXPECT_EQ(linked.rows, (std::vector<Words>{{"resnet", "224"}, {"inception", "299"}}));
+  // Each place says it in its own spelling.
+  EXPECT_EQ(parse_axis("batch=1,1").error().text(),
+            "--vary batch=1,1: \"1,1\" has 1 twice; --repeat 2 runs settings again");
+  EXPECT_NE(refused("command = 'x'\n[axes]\nbatch = '1,1'\n")
+                .find("\"1,1\" has 1 twice; repeat = 2 runs settings again"),
+            std::string::npos);
   EXPECT_EQ(parse_axis("batch").error().text(),
             "--vary batch: write NAME=VALUES: --vary batch=32,64,128");
   EXPECT_EQ(parse_axis("batch=").error().text(),

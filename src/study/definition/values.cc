@@ -128,7 +128,7 @@ Result<std::optional<std::vector<std::string>>> parse_range(std::string_view wor
   return std::optional(values_of(sequence));
 }
 
-Result<std::vector<std::string>> parse_values(std::string_view typed) {
+Result<std::vector<std::string>> parse_values(std::string_view typed, std::string_view repeats) {
   std::vector<std::string> all;
   for (const std::string& part : split(typed, ',')) {
     const std::string word(trimmed(part));
@@ -145,7 +145,10 @@ Result<std::vector<std::string>> parse_values(std::string_view typed) {
   auto sorted = all;
   std::ranges::sort(sorted);
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
-    return tl::unexpected(wrong(typed, "has " + *twice + " twice; repeat = 2 runs settings again"));
+    return tl::unexpected(wrong(
+        typed,
+        "has " + *twice + " twice; " +
+            (repeats.empty() ? "give it once" : std::string(repeats) + " runs settings again")));
   return all;
 }
 

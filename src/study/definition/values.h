@@ -23,8 +23,11 @@ inline constexpr std::uint64_t kMostValues = 100'000, kMostTrials = 100'000,
 ///     2^9..2^14      powers of 2
 ///     1e-5..1e-1     powers of 10
 /// A list may hold ranges. Values are texts: numbers in the shortest form that reads back the same.
-/// Refuses more than kMostValues before it makes any.
-[[nodiscard]] Result<std::vector<std::string>> parse_values(std::string_view typed);
+/// Refuses more than kMostValues before it makes any. `repeats` is how whoever typed them asks for
+/// settings to run again ("--repeat 2"), where that can be asked for: the cure of a value given
+/// twice.
+[[nodiscard]] Result<std::vector<std::string>> parse_values(std::string_view typed,
+                                                            std::string_view repeats = {});
 
 /// One range ("0..8") where `word` is one; nullopt where it is a plain value.
 [[nodiscard]] Result<std::optional<std::vector<std::string>>> parse_range(std::string_view word);

@@ -61,7 +61,9 @@ TEST(Values, WhatCannotBeMeantIsRefusedWithTheCure) {
   for (const char* range : {"2^9999..2^9999", "2^1..2^9999", "2^-9999..2^1"})
     EXPECT_NE(refused(range).find("is no range"), std::string::npos) << range;
   EXPECT_EQ(refused(""), "\"\" has an empty value; write 32,64,128 or 0..8");
-  EXPECT_EQ(refused("1,2,1"), "\"1,2,1\" has 1 twice; repeat = 2 runs settings again");
+  EXPECT_EQ(refused("1,2,1"), "\"1,2,1\" has 1 twice; give it once");
+  EXPECT_EQ(parse_values("1,2,1", "--repeat 2").error().message,
+            "\"1,2,1\" has 1 twice; --repeat 2 runs settings again");
   EXPECT_EQ(refused("1..1000000000"),
             "\"1..1000000000\" has 1e+09 values, and at most 100000 are tried; give a step or "
             "fewer");

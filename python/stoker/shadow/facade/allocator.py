@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...plain import percent
 from .. import sites
 
 _VARIABLES = {"PYTORCH_CUDA_ALLOC_CONF": "alloc-conf", "PYTORCH_ALLOC_CONF": "alloc-conf", "CUBLAS_WORKSPACE_CONFIG": "cublas-workspace"}
@@ -34,6 +35,6 @@ def settings(world):
 def fraction(world):
     """torch.cuda.set_per_process_memory_fraction."""
     def set_fraction(share, device=None):
-        world.found("memory-fraction", float(share), f"{share:.0%} of the GPU's memory", sites.here(2))
+        world.found("memory-fraction", float(share), f"{percent(share)} of the GPU's memory", sites.here(2))
 
     return set_fraction

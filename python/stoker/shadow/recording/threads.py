@@ -11,8 +11,8 @@ import threading
 import time
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ...tracing import fake_mode
 from .. import sites
 
 _lock = threading.RLock()
@@ -31,7 +31,7 @@ def _renew() -> None:
 os.register_at_fork(after_in_child=_renew)
 
 
-class FakeMode(FakeTensorMode):
+class FakeMode(fake_mode.FakeMode):
     """One for several threads: whether a kernel is being asked for its result, which decides what device a fake tensor names, is a
     matter of each."""
 
