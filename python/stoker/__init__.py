@@ -27,8 +27,8 @@ python/tests/test_imports.py), and no module imports itself by way of others.
 
     base           errors, times, the command line's common parts, what a capture function returns, the binary
     capture        the modules of this folder: from a PyTorch model to a step file
-    shadow         from a training script as it is to a step file
     measure        how anything is measured: machine, contention, children, the reference kernel
+    shadow         from a training script as it is to a step file
     study          stoker.report: what a trial tells the study that runs it
     observe        stoker.Observer: what a real loop's steps spend their time on
     tune           what touches PyTorch and text in choosing settings: range test, gradient noise, vocabularies

@@ -9,7 +9,7 @@ import stoker
 
 PACKAGE = pathlib.Path(stoker.__file__).resolve().parent
 # What each is for stands in the package's docstring.
-ROOMS = ("base", "capture", "shadow", "measure", "study", "observe", "tune", "pipeline", "calibrate", "loader_runs", "training_runs",
+ROOMS = ("base", "capture", "measure", "shadow", "study", "observe", "tune", "pipeline", "calibrate", "loader_runs", "training_runs",
          "surveys", "cli")
 # Modules beside the folders; the others belong to capture.
 BASE = ("plain", "arguments", "binary", "caches", "results", "durations", "errors", "imports", "objects", "places", "polynomial",

@@ -35,9 +35,8 @@ from .facade import (
 )
 from .recording import dispatch, shapes, threads
 from .recording.watcher import Watcher
-from .runs import WHERE, WHERE_SIGNAL
 from .settings import batches
-from .world import Request, World
+from .world import WHERE, WHERE_SIGNAL, Request, World
 
 _USAGE = "; its own arguments follow --"  # argparse, click and others end by 2 where arguments are wrong
 

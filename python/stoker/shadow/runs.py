@@ -17,10 +17,9 @@ from ..errors import CaptureError, UserCodeError
 from ..measure import cgroup
 from . import sites
 from .descent import descendants, end_descendants, held_bytes, held_together
-from .world import Outcome, Request
+from .world import WHERE, WHERE_SIGNAL, Outcome, Request
 
 TIME_LIMIT_S = 600.0
-WHERE, WHERE_SIGNAL = "where", signal.SIGRTMIN + 3  # a run that gets this signal writes into this file which lines it is at
 _WHERE_S = 1.0  # for it to do so
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in ', re.MULTILINE)
 _TAIL_LINES = 12

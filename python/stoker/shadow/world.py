@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 from dataclasses import dataclass, field
 from typing import Any
 
 from .descent import end_descendants
 from .sites import Site
+
+WHERE, WHERE_SIGNAL = "where", signal.SIGRTMIN + 3  # a run that gets this signal writes into this file which lines it is at
 
 
 @dataclass

@@ -5,6 +5,9 @@
 #include <map>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#include "memory/replay/repetitions.h"
 
 namespace stoker {
 namespace {
@@ -30,9 +33,6 @@ struct Round {
   bool succeeds =
       false;  ///< the round before was of the same kind: what it left behind must be there
 };
-
-/// Repetitions of micro-batches in a row that change nothing, after which none will.
-constexpr int kSurelyAlike = 16;
 
 /// An instruction of a round.
 struct Place {
@@ -64,7 +64,7 @@ class Replayer {
     outcome_.device_frees = stats.device_frees;
     const auto& done = outcome_.iterations;
     outcome_.steady =
-        !outcome_.failure && done.size() > 1 && repeats(done[done.size() - 2], done.back());
+        !outcome_.failure && done.size() > 1 && keeps_segments(done[done.size() - 2], done.back());
     // Headers of a heap's chunks may lie in pages that nothing has touched.
     outcome_.fragmentation = std::max(Bytes(0), outcome_.reserved_peak - outcome_.allocated_peak);
     outcome_.peak = with_phase(program_, peak_.moment());
@@ -111,13 +111,6 @@ class Replayer {
 
   [[nodiscard]] static bool applies(When when, bool first) {
     return when == When::kAlways || (when == When::kFirst) == first;
-  }
-
-  [[nodiscard]] static bool repeats(const IterationMemory& before, const IterationMemory& after) {
-    return before.reserved_peak == after.reserved_peak &&
-           before.reserved_end == after.reserved_end &&
-           before.requested_peak == after.requested_peak &&
-           before.requested_end == after.requested_end && before.retries == after.retries;
   }
 
   void run_rounds() {
@@ -212,32 +205,29 @@ class Replayer {
            run_part(instructions, to, instructions.size(), recorded);
   }
 
-  /// Once repetitions do to the allocator what the ones before did, the rest would as well.
+  /// Once it is known how repetitions go on, whole cycles of them are left out.
   bool repeat(const std::vector<Instruction>& instructions, const Repeated& repeated,
               bool recorded) {
-    IterationMemory before;
-    int alike = 0;
-    for (time_ = 0; time_ < repeated.times; ++time_) {
+    Repetitions done;
+    bool left_out = false;
+    std::int64_t left = repeated.times;
+    for (time_ = 0; left > 0; ++time_) {
       const std::int64_t retries_before = retries();
       const Bytes fresh = fresh_bytes();
       if (!run_part(instructions, repeated.from, repeated.to, recorded && time_ == 0)) return false;
-      const IterationMemory now = since(retries_before, fresh);
-      alike = time_ > 0 && same(before, now) ? alike + 1 : 0;
-      if (alike == kSurelyAlike) {
-        const std::int64_t left_out = repeated.times - 1 - time_;
-        unseen_fresh_ += now.fresh * left_out;
-        unseen_retries_ += now.retries * left_out;
-        break;
+      --left;
+      if (left_out) continue;
+      const auto cycle = static_cast<std::int64_t>(done.add(since(retries_before, fresh)));
+      if (cycle == 0) continue;
+      left_out = true;
+      for (const IterationMemory& one : done.last_cycle()) {
+        unseen_fresh_ += one.fresh * (left / cycle);
+        unseen_retries_ += one.retries * (left / cycle);
       }
-      before = now;
+      left %= cycle;
     }
     time_ = 0;
     return true;
-  }
-
-  [[nodiscard]] static bool same(const IterationMemory& before, const IterationMemory& after) {
-    return repeats(before, after) && before.allocated_peak == after.allocated_peak &&
-           before.allocated_end == after.allocated_end && before.fresh == after.fresh;
   }
 
   bool run_part(const std::vector<Instruction>& instructions, std::size_t from, std::size_t to,
