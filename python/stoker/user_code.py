@@ -10,6 +10,8 @@ from . import places, whose
 from .errors import CaptureError, InternalError, UserCodeError
 
 # What PyTorch says when Python code asks a fake tensor for its values.
+# What autograd says of the user's graph, from within backward().
+_AUTOGRADS = ("has been modified by an inplace operation", "Trying to backward through the graph a second time")
 _NEEDS_VALUES = (".numpy() is not supported for tensor subclasses", "Cannot access data pointer of Tensor",
                  "FakeTensor.tolist", "Cannot call numpy() on tensor")
 
@@ -88,6 +90,9 @@ def user_code(what: str):
         cause = _capture_error_behind(error)
         if cause is not None:
             raise cause from None
+        if any(text in str(error) for text in _AUTOGRADS):
+            raise UserCodeError(f"{what} ({str(error).strip().splitlines()[0]}); eager PyTorch refuses this too: correct the forward",
+                                trimmed(error)) from None
         first = (str(error).strip().splitlines() or [""])[0]
         detail = f"{type(error).__name__}: {first}" if first else type(error).__name__
         if is_ours(error):

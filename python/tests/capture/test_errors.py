@@ -37,6 +37,7 @@ def fail(capsys, tmp_path, *arguments):
     ("fails_to_build", ["could not be built", "KeyError"]),
     ("out_of_range", ["IndexError", "correct the code named in the traceback above"]),
     ("no_such_key", ["KeyError", "correct the code named in the traceback above"]),
+    ("overwrites", ["has been modified by an inplace operation", "eager PyTorch refuses this too"]),
     ("ends_the_program", ["could not be built", "sys.exit('no licence')"]),
 ])
 def test_models_that_cannot_be_captured(on_cuda, capsys, tmp_path, function, words):

@@ -78,3 +78,18 @@ def vector_loss():
 def optimizer_third():
     model = nn.Linear(4, 4)
     return model, EXAMPLE, torch.optim.Adam(model.parameters())
+
+
+class WritesWhatIsSaved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = torch.sigmoid(self.layer(x))
+        y.mul_(2)  # the backward of sigmoid needs its result
+        return y
+
+
+def overwrites():
+    return WritesWhatIsSaved(), torch.zeros(4, 8)
