@@ -9,9 +9,9 @@ import traceback
 from . import places, whose
 from .errors import CaptureError, InternalError, UserCodeError
 
-# What PyTorch says when Python code asks a fake tensor for its values.
 # What autograd says of the user's graph, from within backward().
 _AUTOGRADS = ("has been modified by an inplace operation", "Trying to backward through the graph a second time")
+# What PyTorch says when Python code asks a fake tensor for its values.
 _NEEDS_VALUES = (".numpy() is not supported for tensor subclasses", "Cannot access data pointer of Tensor",
                  "FakeTensor.tolist", "Cannot call numpy() on tensor")
 
