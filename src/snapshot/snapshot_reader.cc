@@ -128,8 +128,7 @@ class Reader {
     }
     if (!traces) return;
     each_odd([&] { read_traces(expect(*traces, PickleKind::kList, "device_traces")); });
-    // PyTorch writes the settings behind the traces: without them the last trace lacks its end, and
-    // from segments of a later moment nothing can be worked out through it.
+    // PyTorch writes the settings behind the traces: without them the last trace lacks its end.
     if (pickle_.cut() && !root.find("allocator_settings") && !snapshot_.segments.empty() &&
         !snapshot_.traces.empty() && !snapshot_.traces.back().empty()) {
       events_cut_ = static_cast<std::int64_t>(snapshot_.traces.back().size());
@@ -157,9 +156,9 @@ class Reader {
     if (first.is(PickleKind::kDict) && (first.find("segments") || first.find("device_traces")))
       return read_dict(first);
     if (first.is(PickleKind::kList) && root.size() > 0) {
-      const bool of_segments = first.size() > 0 && first[0].is(PickleKind::kDict) &&
-                               (first[0].find("total_size") || first[0].find("blocks"));
-      return of_segments ? read_segments(first) : read_traces(root);
+      const bool dicts = first.size() > 0 && first[0].is(PickleKind::kDict);
+      const bool segments = dicts && (first[0].find("total_size") || first[0].find("blocks"));
+      return segments ? read_segments(first) : read_traces(root);
     }
     if (first.is(PickleKind::kDict) && first.find("action")) {
       snapshot_.traces.resize(1);
@@ -322,8 +321,7 @@ SnapshotBlock Reader::read_block(const Fields& fields, std::int64_t next) {
                                      "\", not active_allocated, active_pending_free, "
                                      "active_awaiting_free or inactive");
   }
-  // Before PyTorch 2.1 a block tells by its history, the newest first (_memory_viz.py,
-  // _block_extra_legacy).
+  // Before PyTorch 2.1 blocks tell by their history, newest first (_memory_viz.py).
   const auto history = fields.dict.find("history");
   const bool old = history && history->size() > 0 && (*history)[0].is(PickleKind::kDict);
   std::optional<Fields> newest;
@@ -438,8 +436,8 @@ TraceAction Reader::action_of(const PickleValue& value, const Fields& fields) {
 }  // namespace
 
 Result<Snapshot> parse_snapshot(std::string content, const std::string& where) {
-  const std::size_t file_bytes = content.size();
   try {
+    const std::size_t file_bytes = content.size();
     const auto pickle = TRY(Pickle::parse(std::move(content), where));
     return Reader(pickle, file_bytes).read();
   } catch (const Refusal& refusal) {

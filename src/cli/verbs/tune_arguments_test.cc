@@ -109,7 +109,8 @@ TEST(TuneArguments, GreedyRefusesWhatItCannotChoose) {
   EXPECT_NE(refusal(a).find("\"large\" is no number"), std::string::npos) << refusal(a);
   a = plain();
   a.command = {"python", "train.py", "--lr", "{lr}"};
-  EXPECT_NE(refusal(a).find("the command has no {batch}"), std::string::npos) << refusal(a);
+  // A brace of the text itself is doubled until a message is filled in.
+  EXPECT_NE(refusal(a).find("the command has no {{batch}}"), std::string::npos) << refusal(a);
   a = plain();
   a.vary = {"optimizer=sgd,adam"};
   EXPECT_NE(refusal(a).find("--vary: greedy chooses batch and learning rate alone"),
