@@ -12,9 +12,9 @@ CalibrationRuns runs() {
 }
 
 CalibratedMachine made_of(const CalibrationRuns& runs) {
-  static const GpuCatalogue catalogue = GpuCatalogue::load().value();
+  static const GpuCatalogue kCatalogue = GpuCatalogue::load().value();
   CalibrationContext context;
-  context.catalogue = &catalogue;
+  context.catalogue = &kCatalogue;
   context.here.cores = 2;
   context.here.memory = kGiB * 24;
   context.version = "0.1.0";
