@@ -7,7 +7,7 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
-from .plain import counted
+from .plain import counted, percent
 
 FIGURE = frozenset(("value", "low", "high", "basis"))
 
@@ -88,7 +88,7 @@ class Answer(Part):
         if self.fits:
             rows += [("samples/s", repr(self.throughput), self.throughput["basis"]),
                      ("step", f"{self['time']['step_ms']!r} ms", self["time"]["step_ms"]["basis"]),
-                     ("GPU busy", f"{100 * self['gpu_utilization']['value']:.0f} %", self["gpu_utilization"]["basis"]),
+                     ("GPU busy", percent(self["gpu_utilization"]["value"]), self["gpu_utilization"]["basis"]),
                      ("limited by", self["limiter"]["what"], "")]
         for key, name in (("epoch_s", "epoch, s"), ("epoch_cost", "cost of an epoch")):
             if self.fits and key in self:
@@ -137,7 +137,7 @@ class Comparison(Part):
     def _rows(self) -> list[list[str]]:
         """A heading, and a row for each answer."""
         if "scaling" in self:
-            points = [[str(p["gpus"]), _rate(p), f"{100 * p['efficiency']:.0f} %" if "efficiency" in p else "-"]
+            points = [[str(p["gpus"]), _rate(p), percent(p["efficiency"]) if "efficiency" in p else "-"]
                       for p in self["scaling"]["points"]]
             return [["GPUs", "samples/s", "of ideal"], *points]
         if "table" in self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..plain import counted
+from ..plain import counted, percent
 
 _SLOW_FIRST = 10  # times the others
 _SLOW_FIRST_MS = 200
@@ -171,7 +171,7 @@ class Findings:
                      f"{human_ms(min(means))}: batches are handed out in turn, so that all workers keep the pace of the "
                      "slowest. Share samples out so that each worker gets the same mixture.")
         if found.get("seed_spread"):
-            self.add("streams_by_seed", f"Worker 0's samples cost {100 * found['seed_spread']:.0f} % more or less with another "
+            self.add("streams_by_seed", f"Worker 0's samples cost {percent(found['seed_spread'])} more or less with another "
                      "seed: epochs differ from each other by as much, and the band with them.", severity="note")
         lengths = [row["samples"] for row in rows if row["samples"] is not None]
         if not empty and len(lengths) == len(rows) and max(lengths) > _UNLIKE * min(lengths):

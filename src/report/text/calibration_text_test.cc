@@ -3,9 +3,12 @@
 #include "evidence/training/test_rows.h"
 #include "json/text.h"
 #include "report/model/calibration_report.h"
+#include "report/text/test_text.h"
 
 namespace stoker {
 namespace {
+
+using testing_support::on_one_line;
 
 CalibrationRuns runs() {
   return parse_calibration_runs(test_rows::kCpuCalibration, "cal.json").value();
@@ -19,17 +22,6 @@ CalibratedMachine made_of(const CalibrationRuns& runs) {
   context.here.memory = kGiB * 24;
   context.version = "0.1.0";
   return calibrated_machine(runs, std::nullopt, context);
-}
-
-/// Text on one line, whatever the width that it was wrapped at.
-std::string joined(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const bool blank = c == '\n' || c == ' ';
-    if (!blank) out += c;
-    else if (!out.empty() && out.back() != ' ') out += ' ';
-  }
-  return out;
 }
 
 /// The line that holds `words`, without what stands before them; empty: there is none.
@@ -107,7 +99,8 @@ TEST(CalibrationText, ADisturbedOneSaysWhyAndWhatToDo) {
   measured.load.others_on_gpu = 1;
   measured.load.clocks_changed = true;
   measured.complete = true;
-  std::string text = joined(calibration_text(made_of(measured), measured, {"lab.toml", "0.1.0"}));
+  std::string text =
+      on_one_line(calibration_text(made_of(measured), measured, {"lab.toml", "0.1.0"}));
   EXPECT_TRUE(text.starts_with("DISTURBED: Xeon")) << text;
   EXPECT_NE(text.find("others used 31 % of the cores: bands of forecasts with it are wider"),
             std::string::npos)

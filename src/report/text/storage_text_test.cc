@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "report/text/test_text.h"
+
 namespace stoker {
 namespace {
 
-bool has(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
+using testing_support::has;
 
 DepthFacts depth(int reads_at_once, double reads_per_s, double bytes_per_s, double mean_ms) {
   DepthFacts facts;

@@ -3,9 +3,13 @@
 #include "diagnosis/test_job.h"
 #include "json/text.h"
 #include "report/model/watch_report.h"
+#include "report/text/test_text.h"
 
 namespace stoker {
 namespace {
+
+using testing_support::has;
+using testing_support::on_one_line;
 
 /// Computes 30 % of the time and waits for two workers the rest: 10 batches a second.
 JobTimeline played(double seconds = 90) {
@@ -13,21 +17,6 @@ JobTimeline played(double seconds = 90) {
   job.workers = {{0.8, 0, WaitKind::kPoll}, {0.8, 0, WaitKind::kPoll}};
   job.seconds = seconds;
   return job.play();
-}
-
-bool has(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
-
-/// Text on one line, whatever the width that it was wrapped at.
-std::string joined(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const bool blank = c == '\n' || c == ' ';
-    if (!blank) out += c;
-    else if (!out.empty() && out.back() != ' ') out += ' ';
-  }
-  return out;
 }
 
 JobFinding finding() {
@@ -119,7 +108,7 @@ TEST(WatchText, FindingsWithEvidenceCureAndPrice) {
   for (int i = 0; i < 5; ++i) report.diagnosis.findings.push_back(finding());
   report.diagnosis.notes = {"one GPU is hidden"};
   report.hidden = {"io of process 9"};
-  const std::string text = joined(watch_text(report));
+  const std::string text = on_one_line(watch_text(report));
   EXPECT_TRUE(has(text, "process 7, watched for 90 s")) << text;
   EXPECT_TRUE(has(text, "1. too_few_workers (42 % of the time, confidence high)")) << text;
   EXPECT_TRUE(has(text, "Cure: Set num_workers=4. Brings +55 % [30 to 70]. Costs: 2 cores more."))
@@ -146,13 +135,13 @@ TEST(WatchText, AForecastStandsBesideWhatWasSeen) {
   against.seen_step_ms = 120;
   against.seen_samples_per_s = 500;
   report.against = against;
-  std::string text = joined(watch_text(report));
+  std::string text = on_one_line(watch_text(report));
   EXPECT_TRUE(has(text, "forecast of resnet50 --batch 64 on A100-SXM4-40GB, batch 64")) << text;
   EXPECT_TRUE(has(text, "seen 120: above the band")) << text;
   EXPECT_TRUE(has(text, "seen 500: below the band")) << text;
   report.against->seen_step_ms = 90;
   report.against->seen_samples_per_s = 700;
-  text = joined(watch_text(report));
+  text = on_one_line(watch_text(report));
   EXPECT_TRUE(has(text, "seen 90.0: within the band") || has(text, "seen 90: within the band"));
   EXPECT_FALSE(has(text, "below the band") || has(text, "above the band")) << text;
   const auto json = json::parse(watch_json(report));
@@ -168,13 +157,13 @@ TEST(WatchText, WhatTheLoopToldItself) {
   report.diagnosis.waits_seen = 0.61;
   report.diagnosis.told =
       ToldLoop{.steps = 900, .step_s = 0.1, .waits = 0.65, .validation = 0.1, .samples_per_s = 640};
-  std::string text = joined(watch_text(report));
+  std::string text = on_one_line(watch_text(report));
   EXPECT_TRUE(has(text,
                   "as the loop tells itself: 900 steps of 100 ms, 65 % of them in the loader's "
                   "next() (seen from outside: 61 %); validation 10 % of the time; 640 samples/s"))
       << text;
   report.diagnosis.told = ToldLoop{.steps = 5, .step_s = 2, .waits = {}, .validation = {}};
-  text = joined(watch_text(report));
+  text = on_one_line(watch_text(report));
   EXPECT_TRUE(has(text, "as the loop tells itself: 5 steps of 2.0 s")) << text;
   EXPECT_FALSE(has(text, "next()") || has(text, "samples/s")) << text;
 }
