@@ -11,7 +11,7 @@ using L = CostLimit;
 
 /// Priors serve as they stand only where the shipped file says nothing. Those of element-wise
 /// kernels, norms, transposes and dense convolution are the reciprocals of typical multiples of the
-/// ideal measured on an RTX 3090 (docs/models/time.md, "Priors"); the rest is judgement, which is
+/// ideal measured on an RTX 3090 (docs/models/time.md); the rest is judgement, which is
 /// why their spread is wide.
 // clang-format off
 constexpr auto kRows = std::to_array<CostClassRow>({
