@@ -28,7 +28,7 @@ def parser():
                 description="Says where the time of a recorded training loop went (stoker.Observer).")
     p.add_argument("files", metavar="FILE", nargs="+",
                    help="what stoker.Observer or stoker.observe_step wrote; several: those of the ranks of one run")
-    p.add_argument("--html", metavar="FILE", help="write the answer as a page with charts, too: one file, no network")
+    p.add_argument("--html", metavar="FILE", help="also write a page with charts: one file, no network")
     p.add_argument("--json", action="store_true", help="as JSON on standard output")
     return p
 

@@ -37,7 +37,7 @@ def parser():
     p.add_argument("--units", metavar="N", type=int, default=512, help="width of embedding and output layer (default: %(default)s)")
     p.add_argument("--tied", action="store_true", help="both share their weights")
     p.add_argument("--case", action="store_true", help="keep upper and lower case apart")
-    p.add_argument("--model", metavar="MODEL", help="a captured model with dimensions for both: forecasts of its step, with --gpu")
+    p.add_argument("--model", metavar="MODEL", help="captured model with dimensions for both, to forecast its step; needs --gpu")
     p.add_argument("--gpu", metavar="GPU", help="of the forecasts")
     p.add_argument("--vocab-dim", metavar="NAME", default="vocab", help="the model's dimension (default: %(default)s)")
     p.add_argument("--length-dim", metavar="NAME", default="seq_len", help="the model's dimension (default: %(default)s)")

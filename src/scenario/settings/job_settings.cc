@@ -116,8 +116,8 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kData,
      .value = "PATH",
-     .words = "folder or file of data, a probe file of `stoker probe`, or a well-known data set: "
-              "imagenet, coco, cifar10, librispeech, openwebtext-tokens",
+     .words = "folder or file of data, a probe file, or a well-known data set: imagenet, coco, "
+              "cifar10, librispeech, openwebtext-tokens",
      .aliases = "data-dir data-path",
      .first = kBoth},
     {.name = "from",
@@ -265,7 +265,7 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kModel,
      .type = Type::kSwitch,
-     .words = "let a training script reach the network, from which it is kept otherwise"},
+     .words = "let a training script reach the network"},
     {.name = "precision",
      .verbs = kPlan,
      .group = kStep,
@@ -378,7 +378,7 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kStep,
      .value = "WAY",
-     .words = "of the batch to the GPU: overlapped, or non-blocking or blocking, both in line",
+     .words = "how a batch reaches the GPU: overlapped, or in line, non-blocking or blocking",
      .fallback = "overlapped",
      .noun = "way of copying",
      .values = "overlapped non-blocking blocking",
@@ -388,7 +388,7 @@ const SettingRow kRows[] = {
      .group = kStep,
      .type = Type::kWhole,
      .value = "N",
-     .words = "batch of a validation pass between epochs; 0: none, whatever a script has",
+     .words = "batch of a validation after each epoch; 0: none, whatever a script has",
      .fallback = "none",
      .range = SettingRange{0, kMostBatch},
      .training = true},
@@ -425,7 +425,7 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kStep,
      .type = Type::kSwitch,
-     .words = "the next batch waits on the device as bytes (timm's loader)",
+     .words = "the next batch waits on the GPU as bytes (timm's loader)",
      .devices = Devices::kGpu},
 };
 

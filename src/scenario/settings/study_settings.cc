@@ -33,7 +33,7 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kList,
      .value = "EXPRESSION",
-     .words = "trials for which it does not hold are left out: \"gpus*batch <= 1024\"",
+     .words = "what trials must satisfy: \"gpus*batch <= 1024\"",
      .first = kSweep,
      .keeps_commas = true},
     {.name = "exclude",
@@ -41,14 +41,14 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kList,
      .value = "EXPRESSION",
-     .words = "trials for which it holds are left out",
+     .words = "trials to leave out",
      .keeps_commas = true},
     {.name = "repeat",
      .verbs = kSweep,
      .group = kWhat,
      .type = Type::kWhole,
      .value = "N",
-     .words = "run each setting N times; {seed} is another each time",
+     .words = "run each setting N times, each with another {seed}",
      .fallback = "1",
      .range = SettingRange{1, 10000},
      .first = kSweep},
@@ -64,8 +64,8 @@ const SettingRow kRows[] = {
      .verbs = kSweep,
      .group = kWhat,
      .value = "ORDER",
-     .words = "written; random; cheapest, by forecast and by what finished trials took; or "
-              "informative: each next trial unlike those before, or least certain by forecast",
+     .words = "written, random, cheapest (by forecast and finished trials), or informative: unlike "
+              "those before, or least certain by forecast",
      .fallback = "written",
      .noun = "order",
      .values = "written random cheapest informative"},
@@ -74,8 +74,8 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kList,
      .value = "NAME[=PATTERN]",
-     .words = "what a trial has to tell: by stoker.report, or by a pattern on its output, "
-              "'accuracy=acc: ([0-9.]+)'; a goal behind the name: loss:min",
+     .words = "what a trial tells, by stoker.report or a pattern on its output: 'accuracy=acc: "
+              "([0-9.]+)'; with a goal: loss:min",
      .first = kSweep,
      .keeps_commas = true},
     {.name = "env",
@@ -94,14 +94,14 @@ const SettingRow kRows[] = {
      .verbs = kTuneToo,
      .group = kForecast,
      .value = "MODEL",
-     .words = "the model that the command trains, as `stoker predict` takes it: each trial is "
-              "forecast, and one that cannot fit is not run",
+     .words = "what the command trains, as `stoker predict` takes it: trials are forecast, and not "
+              "run where they cannot fit",
      .first = kSweep},
     {.name = "gpu",
      .verbs = kTuneToo,
      .group = kForecast,
      .value = "GPU",
-     .words = "the GPU that trials run on, for the forecast; cpu for this processor",
+     .words = "the GPU of the trials, for the forecast; cpu: this processor",
      .fallback = "cpu",
      .first = kSweep},
     {.name = "forecast",
@@ -109,16 +109,15 @@ const SettingRow kRows[] = {
      .group = kForecast,
      .type = Type::kList,
      .value = "NAME=VALUE",
-     .words =
-         "another setting of `stoker predict`: precision=amp-fp16, batch={batch*2}; axes whose "
-         "names are settings are taken without",
+     .words = "another setting of the forecast: precision=amp-fp16, batch={batch*2}; axes named "
+              "like settings count by themselves",
      .keeps_commas = true},
     {.name = "prune-by-forecast",
      .verbs = kSweep,
      .group = kForecast,
      .type = Type::kSwitch,
      .words = "leave out trials that are certain (99 %) to be slower than one that is done, by the "
-              "forecast as finished trials corrected it"},
+              "corrected forecast"},
     {.name = "cores",
      .verbs = kTuneToo,
      .group = kNeeds,
@@ -171,7 +170,7 @@ const SettingRow kRows[] = {
      .group = kRun,
      .type = Type::kWhole,
      .value = "N",
-     .words = "trials at a time; without --cores the machine's cores are parted evenly",
+     .words = "trials at a time; without --cores they share the cores evenly",
      .fallback = "as many as there are cores and GPUs for; on a cluster 20",
      .aliases = "slots jobs",
      .range = SettingRange{1, 100000},
@@ -180,7 +179,7 @@ const SettingRow kRows[] = {
      .verbs = kSweep,
      .group = kRun,
      .value = "WHERE",
-     .words = "where trials run: local (this machine), slurm by job arrays, or kubernetes by Jobs",
+     .words = "where trials run: local (this machine), slurm, or kubernetes",
      .fallback = "local",
      .noun = "place",
      .values = "local slurm kubernetes",
@@ -197,17 +196,16 @@ const SettingRow kRows[] = {
      .verbs = kSweep,
      .group = kRun,
      .type = Type::kSwitch,
-     .words = "show the trials, and those that cannot run with the reason; run nothing",
+     .words = "show the trials, and why some cannot run; run nothing",
      .first = kSweep},
     {.name = "retry",
      .verbs = kSweep,
      .group = kRun,
      .type = Type::kList,
      .value = "STATES",
-     .words =
-         "run trials of these states again, as trials of their own: failed, timed_out, "
-         "out_of_memory, cancelled, not_run; or causes: lost, node_failure, preempted, evicted, "
-         "dominated; the first four also where they come while it runs, up to five attempts"},
+     .words = "run trials again, as trials of their own, by state: failed, timed_out, "
+              "out_of_memory, cancelled, not_run; or by cause: lost, node_failure, preempted, "
+              "evicted (these four also while it runs, up to five attempts), dominated"},
     {.name = "quiet",
      .verbs = kTuneToo,
      .group = kRun,
@@ -254,9 +252,8 @@ const SettingRow kRows[] = {
      .verbs = kStudy,
      .group = "",
      .type = Type::kSwitch,
-     .words =
-         "the best settings, what each axis does with an interval, noise, scaling and the next "
-         "bottleneck, settings that no other beats, convergence, utilisation and memory",
+     .words = "best settings, what each axis does, noise, scaling, settings that no other beats, "
+              "convergence, utilisation and memory",
      .first = kStudy},
     {.name = "target",
      .verbs = kStudy,
@@ -269,9 +266,8 @@ const SettingRow kRows[] = {
      .verbs = kStudy,
      .group = "",
      .value = "FOLDER",
-     .words = "draw the findings into this folder, by matplotlib: effects with intervals, settings "
-              "that no other beats, scaling, convergence, forecast beside fact; study.json there "
-              "has their numbers",
+     .words =
+         "draw the findings into this folder by matplotlib; study.json there has their numbers",
      .first = kStudy},
     {.name = "plot-format",
      .verbs = kStudy,
@@ -285,13 +281,13 @@ const SettingRow kRows[] = {
      .verbs = kStudy,
      .group = "",
      .type = Type::kSwitch,
-     .words = "one row a trial, for spreadsheets and data frames; with --findings one row a figure",
+     .words = "one row a trial; with --findings one row a figure",
      .first = kStudy},
     {.name = "html",
      .verbs = kAll,
      .group = kRun,
      .value = "FILE",
-     .words = "write what the trials say as a page with charts, too: one file, no network"},
+     .words = "also write a page with charts: one file, no network"},
     {.name = "json",
      .verbs = kAll,
      .group = kRun,

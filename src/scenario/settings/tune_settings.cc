@@ -15,7 +15,7 @@ const SettingRow kRows[] = {
      .verbs = kTune,
      .group = kWhat,
      .value = "STORE",
-     .words = "the store of a search, to go on with it or to see what it came to",
+     .words = "store of a search, to go on with it or to see its result",
      .positional = true},
     {.name = "batch",
      .verbs = kTune,
@@ -28,22 +28,22 @@ const SettingRow kRows[] = {
      .verbs = kTune,
      .group = kWhat,
      .value = "VALUES",
-     .words = "learning rates for {lr}: 1e-5..1e-1 (each ten times the one before, of grid and "
-              "greedy; any between them else), or 0.001,0.003",
+     .words = "learning rates for {lr}: 1e-5..1e-1 (powers of ten for grid and greedy, else any "
+              "between), or 0.001,0.003",
      .aliases = "learning-rate",
      .first = kTune},
     {.name = "metric",
      .verbs = kTune,
      .group = kWhat,
      .value = "NAME[=PATTERN]",
-     .words = "what is to be as good as it can: told by stoker.report, or by a pattern on the "
-              "output, 'accuracy=acc: ([0-9.]+)'",
+     .words = "what to improve, told by stoker.report or a pattern on the output: 'accuracy=acc: "
+              "([0-9.]+)'",
      .first = kTune},
     {.name = "direction",
      .verbs = kTune,
      .group = kWhat,
      .value = "WHICH",
-     .words = "whether more of the metric is better, max, or less, min",
+     .words = "max: more of the metric is better; min: less",
      .fallback = "by its name: loss and error min, accuracy and score max",
      .values = "max min",
      .first = kTune},
@@ -52,9 +52,8 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .value = "METHOD",
      .words =
-         "greedy: the batch by what the card makes of it, then the learning rate; asha and "
-         "hyperband: many settings, the best third of each rung goes on; grid, random, tpe: each "
-         "to its end, but for --stop",
+         "greedy: the batch by throughput, then the learning rate; asha, hyperband: many settings, "
+         "the best third of each rung goes on; grid, random, tpe: each to its end, but for --stop",
      .fallback = "greedy",
      .values = "greedy asha hyperband grid random tpe",
      .first = kTune},
@@ -63,8 +62,8 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kList,
      .value = "NAME=VALUES",
-     .words = "another setting, of all methods but greedy: optimizer=sgd,adam; powers of ten, "
-              "wd=1e-6..1e-2, are any number between them, as in --lr",
+     .words =
+         "another setting, for all methods but greedy: optimizer=sgd,adam; wd=1e-6..1e-2 as --lr",
      .first = kTune,
      .keeps_commas = true},
     {.name = "trials",
@@ -72,7 +71,7 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kWhole,
      .value = "N",
-     .words = "settings that asha, random and tpe try; hyperband and grid know their number",
+     .words = "settings to try, for asha, random and tpe",
      .aliases = "n-trials num-samples",
      .range = SettingRange{2, 100000},
      .first = kTune},
@@ -80,7 +79,7 @@ const SettingRow kRows[] = {
      .verbs = kTune,
      .group = kWhat,
      .value = "SAMPLER",
-     .words = "how settings are drawn: random, or sobol and tpe by Optuna where it is installed",
+     .words = "how settings are drawn: random, or by Optuna sobol or tpe",
      .fallback = "random; tpe of --method tpe",
      .values = "random sobol tpe"},
     {.name = "objective",
@@ -88,9 +87,8 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .value = "WHICH",
      .words =
-         "metric, or energy: greedy's batch by joules a sample, and with --target the learning "
-         "rate, or the settings of grid, random and tpe, by what it costs to reach that; power "
-         "as GPUs tell it (NVML), else estimated by forecast",
+         "metric, or energy: greedy's batch by joules a sample; with --target all settings (not of "
+         "asha, hyperband) by what it costs to reach that; power by NVML, else by forecast",
      .fallback = "metric",
      .values = "metric energy"},
     {.name = "target",
@@ -98,13 +96,13 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kNumber,
      .value = "X",
-     .words = "of the metric, with --objective energy: a trial ends where it reaches it"},
+     .words = "with --objective energy: the metric at which a trial ends"},
     {.name = "energy-weight",
      .verbs = kTune,
      .group = kWhat,
      .type = Type::kNumber,
      .value = "X",
-     .words = "of --objective energy: the cost is X * energy + (1 - X) * power limit * time",
+     .words = "with --objective energy: the cost is X * energy + (1 - X) * power limit * time",
      .fallback = "0.5",
      .aliases = "eta-knob",
      .range = SettingRange{0, 1}},
@@ -113,8 +111,7 @@ const SettingRow kRows[] = {
      .group = kStop,
      .type = Type::kNumber,
      .value = "N",
-     .words = "steps, as the script reports them, to the first rung; the median rule is silent "
-              "before",
+     .words = "reported steps to the first rung, and before the median rule speaks",
      .aliases = "grace-period min-resource",
      .range = SettingRange{1, 1e15},
      .first = kTune},
@@ -133,7 +130,7 @@ const SettingRow kRows[] = {
      .group = kStop,
      .type = Type::kWhole,
      .value = "N",
-     .words = "one in so many goes on from a rung, to so many times its steps",
+     .words = "one in N goes on from a rung, to N times its steps",
      .fallback = "3",
      .aliases = "reduction-factor",
      .range = SettingRange{2, 100}},
@@ -141,9 +138,8 @@ const SettingRow kRows[] = {
      .verbs = kTune,
      .group = kStop,
      .value = "RULE",
-     .words =
-         "of grid, random and tpe: median (worse than the median of others at the same step), or "
-         "none",
+     .words = "for grid, random and tpe: median (worse than the median of others at the same "
+              "step), or none",
      .fallback = "median",
      .values = "median none"},
     {.name = "threshold",
@@ -151,7 +147,7 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kNumber,
      .value = "X",
-     .words = "the smallest batch is taken that reaches this part of the best figure",
+     .words = "part of the best figure that a smaller batch must reach",
      .fallback = "0.9",
      .range = SettingRange{0.01, 1}},
     {.name = "by",
@@ -175,8 +171,7 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kNumber,
      .value = "X",
-     .words = "part of the data for learning rates: {share} in the command, stoker.share() in the "
-              "script",
+     .words = "part of the data for learning rates: {share}, or stoker.share() in the script",
      .fallback = "0.25 where the command has {share}, else 1",
      .range = SettingRange{0, 1, true},
      .first = kTune},
@@ -185,7 +180,7 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kWhole,
      .value = "N",
-     .words = "trials of each learning rate, each with a {seed} of its own",
+     .words = "trials of each learning rate, each with another {seed}",
      .fallback = "1",
      .range = SettingRange{1, 100}},
     {.name = "refine",
@@ -193,7 +188,7 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kWhole,
      .value = "N",
-     .words = "trials at most around the best learning rate of the grid; 0: none",
+     .words = "most trials around the grid's best learning rate; 0: none",
      .fallback = "6",
      .range = SettingRange{0, 1000}},
     {.name = "smaller-batches",
@@ -201,18 +196,16 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kWhole,
      .value = "N",
-     .words =
-         "smaller batches tried at most at the chosen learning rate, one after the other while "
-         "each trains better; 0: none",
+     .words = "most smaller batches to try at the chosen learning rate, while each trains better; "
+              "0: none",
      .fallback = "6",
      .range = SettingRange{0, 1000}},
     {.name = "lr-test",
      .verbs = kTune,
      .group = kWhat,
      .type = Type::kSwitch,
-     .words =
-         "a learning-rate range test in place of a search: the command raises its rate from step "
-         "to step (stoker.lr_ramp), once for each of --repeat seeds, by default from 1e-7 to 10",
+     .words = "a learning-rate range test instead: the command raises its rate (stoker.lr_ramp), "
+              "from 1e-7 to 10 by default, once for each of --repeat seeds",
      .first = kTune},
     {.name = "points",
      .verbs = kTune,
@@ -224,9 +217,8 @@ const SettingRow kRows[] = {
      .group = kWhat,
      .type = Type::kNumber,
      .value = "N",
-     .words =
-         "in place of a search: which of --batch (of each GPU) and --gpus reach a loss soonest and "
-         "cheapest (--price) at this gradient noise scale, with --model and --gpu",
+     .words = "instead: which --batch (per GPU) and --gpus reach a loss soonest and cheapest "
+              "(--price) at this gradient noise scale; needs --model and --gpu",
      .range = SettingRange{0, 1e15, true},
      .first = kTune},
     {.name = "final",
@@ -256,8 +248,7 @@ const SettingRow kRows[] = {
      .group = kStop,
      .type = Type::kNumber,
      .value = "X",
-     .words = "part of the best trial's steps before one is ended because it will not catch up; 1: "
-              "never",
+     .words = "part of the best trial's steps before one may be ended for its slope; 1: never",
      .fallback = "0.2",
      .range = SettingRange{0, 1}},
     {.name = "budget",
@@ -294,15 +285,14 @@ const SettingRow kRows[] = {
      .verbs = kTune,
      .group = kEnd,
      .value = "SIZE",
-     .words = "what checkpoints of paused trials may take; the worst go first, and such a trial "
-              "begins anew",
+     .words = "what checkpoints of paused trials may take; the worst go first",
      .fallback = "what leaves the disk twice the largest of them"},
     {.name = "keep-checkpoints",
      .verbs = kTune,
      .group = kEnd,
      .type = Type::kWhole,
      .value = "N",
-     .words = "paused trials that keep their checkpoints; the worst lose theirs first",
+     .words = "paused trials that keep their checkpoints",
      .fallback = "all",
      .aliases = "num-to-keep",
      .range = SettingRange{1, 1e6}},
@@ -310,9 +300,8 @@ const SettingRow kRows[] = {
      .verbs = kTune,
      .group = kRun,
      .value = "WHERE",
-     .words =
-         "where trials run: local (this machine), slurm, or kubernetes (with --cluster); store "
-         "and checkpoints lie where all of them see them",
+     .words = "where trials run: local (this machine), slurm, or kubernetes (with --cluster), with "
+              "the store where all see it",
      .fallback = "local",
      .noun = "place",
      .values = "local slurm kubernetes"},
@@ -327,8 +316,8 @@ const SettingRow kRows[] = {
      .group = kRun,
      .type = Type::kWhole,
      .value = "N",
-     .words = "trials that may be under way when the next is decided on; belongs to the search, so "
-              "that the same trials come whatever runs them",
+     .words =
+         "trials that may be under way when the next is decided on, however many run at a time",
      .fallback = "--at-most, else 1",
      .range = SettingRange{1, 1000}},
     {.name = "texts",
@@ -388,7 +377,7 @@ const SettingRow kRows[] = {
      .verbs = kVocab,
      .group = "",
      .value = "MODEL",
-     .words = "a captured model with dimensions for both: forecasts of its step, with --gpu"},
+     .words = "captured model with dimensions for both, to forecast its step; needs --gpu"},
     {.name = "gpu", .verbs = kVocab, .group = "", .value = "GPU", .words = "of the forecasts"},
     {.name = "vocab-dim",
      .verbs = kVocab,
