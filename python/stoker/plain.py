@@ -8,11 +8,17 @@ import re
 # src/base/text.cc), and halves of characters, which no encoding writes.
 _STEERS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _LINE, _LINES = re.compile(f"[{_STEERS}\t\n]"), re.compile(f"[{_STEERS}]")
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")  # ECMA-48, SGR
 
 
 def printable(text: object) -> str:
     """One line: what would move a terminal's cursor, colour it or turn its direction is a question mark."""
     return _LINE.sub("?", str(text))
+
+
+def without_colours(text: object) -> str:
+    """What a library wrote for a terminal that shows colours, without them."""
+    return _COLOUR.sub("", str(text))
 
 
 def counted(number: int, what: str) -> str:

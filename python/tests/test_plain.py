@@ -69,6 +69,7 @@ def test_what_steers_is_a_question_mark():
     assert plain.printable_lines("a\x1b\nb\tc\rd\u2028\udcff") == "a?\nb\tc?d??"
     assert plain.printable("plain äöü 中 \u200d 🙂") == "plain äöü 中 \u200d 🙂"
     assert plain.printable(ValueError("x\x00")) == "x?"
+    assert plain.without_colours("\x1b[1mbold\x1b[0;31m red\x1b[m, and \x1b[2J") == "bold red, and \x1b[2J"
 
 
 def test_one_is_one():

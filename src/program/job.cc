@@ -18,7 +18,7 @@ constexpr std::array<std::pair<std::string_view, Precision>, 6> kPrecisions{
      {"bf16", Precision::kBf16},
      {"fp16", Precision::kFp16}}};
 
-constexpr std::array<std::pair<std::string_view, OptimizerKind>, 8> kOptimizers{
+constexpr std::array<std::pair<std::string_view, OptimizerKind>, 9> kOptimizers{
     {{"sgd", OptimizerKind::kSgd},
      {"adam", OptimizerKind::kAdam},
      {"adamw", OptimizerKind::kAdamW},
@@ -26,6 +26,7 @@ constexpr std::array<std::pair<std::string_view, OptimizerKind>, 8> kOptimizers{
      {"adagrad", OptimizerKind::kAdagrad},
      {"adafactor", OptimizerKind::kAdafactor},
      {"lion", OptimizerKind::kLion},
+     {"lbfgs", OptimizerKind::kLbfgs},
      {"none", OptimizerKind::kNone}}};
 
 constexpr std::array<std::pair<std::string_view, OptimizerLoop>, 3> kLoops{
@@ -76,6 +77,8 @@ Result<Value> value_in(const std::array<std::pair<std::string_view, Value>, N>& 
 }
 
 constexpr int kQuantisedBits = 8, kFullBits = 32;
+/// Pairs of vectors that LBFGS is taken to keep at most, whatever a step file says.
+constexpr double kMostHistory = 10'000;
 
 /// "adamw" of "pagedadamw8bit", "adamwbnb8bit"; empty where the name does not end so.
 std::string without_bits(std::string name) {
@@ -102,6 +105,10 @@ std::string_view name_of(LossKernel loss) { return name_in(kLossKernels, loss); 
 Result<Precision> parse_precision(std::string_view name) {
   return value_in(kPrecisions, name, "precision");
 }
+bool has_8bit_states(OptimizerKind kind) {
+  return kind != OptimizerKind::kAdafactor && kind != OptimizerKind::kLbfgs &&
+         kind != OptimizerKind::kNone;
+}
 int state_bits_named(std::string_view name) {
   return without_bits(simplified(name)).empty() ? kFullBits : kQuantisedBits;
 }
@@ -109,7 +116,7 @@ int state_bits_named(std::string_view name) {
 Result<OptimizerKind> parse_optimizer(std::string_view name) {
   if (const std::string plain = without_bits(simplified(name)); !plain.empty()) {
     const auto kind = value_in(kOptimizers, plain, "optimizer");
-    if (kind && *kind != OptimizerKind::kAdafactor && *kind != OptimizerKind::kNone) return kind;
+    if (kind && has_8bit_states(*kind)) return kind;
   }
   return value_in(kOptimizers, name, "optimizer");
 }
@@ -156,6 +163,8 @@ OptimizerSettings captured_optimizer(const Step& step) {
   }
   settings.centered = number("centered", 0) != 0;
   settings.amsgrad = number("amsgrad", 0) != 0;
+  settings.history =
+      static_cast<int>(std::clamp(number("history_size", settings.history), 1.0, kMostHistory));
   settings.loop = default_loop(*kind);
   settings.loop_asked = numbers.contains("fused") || numbers.contains("foreach");
   if (number("fused", 0) != 0) settings.loop = OptimizerLoop::kFused;

@@ -24,6 +24,7 @@ enum class OptimizerKind : std::uint8_t {
   kAdagrad,
   kAdafactor,
   kLion,
+  kLbfgs,
   kNone
 };
 /// How the optimizer walks the parameters.
@@ -51,6 +52,7 @@ struct OptimizerSettings {
   double weight_decay = 0;
   bool centered = false;  ///< RMSprop: the gradient's average is kept too
   bool amsgrad = false;   ///< Adam, AdamW: so is the largest second moment
+  int history = 100;      ///< LBFGS: pairs of vectors that it keeps (history_size)
   /// `loop` was chosen: foreach= or fused= was said. Else a CPU takes its own default
   /// (lower/cpu.h).
   bool loop_asked = false;
@@ -129,6 +131,8 @@ struct Job {
 /// 8 where the name is one of bitsandbytes' quantised optimizers ("AdamW8bit", "paged_adamw_8bit"),
 /// else 32.
 [[nodiscard]] int state_bits_named(std::string_view name);
+/// Whether bitsandbytes has one of this kind whose state takes 8 bits an element.
+[[nodiscard]] bool has_8bit_states(OptimizerKind kind);
 /// The precision of that name; an unknown one is refused with the nearest known.
 [[nodiscard]] Result<Precision> parse_precision(std::string_view name);
 /// The optimizer of that name, bitsandbytes' 8-bit ones too; state_bits_named tells them apart.

@@ -59,7 +59,7 @@ TEST(JobNames, UnknownOnesAreRefusedWithTheNearestAndAll) {
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message,
             "unknown optimizer \"adamax\"; did you mean adam? (known: sgd, adam, adamw, rmsprop, "
-            "adagrad, adafactor, lion, none)");
+            "adagrad, adafactor, lion, lbfgs, none)");
   EXPECT_FALSE(parse_precision(""));
   EXPECT_FALSE(parse_parallel("pipeline"));
 }
@@ -74,6 +74,7 @@ TEST(JobNames, OptimizersInEightBitsHaveManySpellings) {
   EXPECT_EQ(state_bits_named("8bit"), 32);
   EXPECT_FALSE(parse_optimizer("adafactor8bit"));
   EXPECT_FALSE(parse_optimizer("none8bit"));
+  EXPECT_FALSE(parse_optimizer("lbfgs8bit"));
   OptimizerSettings settings;
   settings.kind = OptimizerKind::kLion;
   settings.state_bits = 8;
@@ -90,6 +91,16 @@ TEST(CapturedOptimizer, HasWhatItsGroupsSay) {
   EXPECT_EQ(sgd.loop, OptimizerLoop::kForeach);
   EXPECT_FALSE(sgd.loop_asked);
   EXPECT_EQ(captured_optimizer(captured("sgd", {{{"lr", 0.1}}})).momentum, 0);
+}
+
+TEST(CapturedOptimizer, HasTheHistoryThatLbfgsKeeps) {
+  const auto history = [](std::map<std::string, double> numbers) {
+    return captured_optimizer(captured("lbfgs", {std::move(numbers)})).history;
+  };
+  EXPECT_EQ(history({{"history_size", 7}}), 7);
+  EXPECT_EQ(history({{"lr", 1}}), 100);
+  EXPECT_EQ(history({{"history_size", 1e12}}), 10'000);
+  EXPECT_EQ(history({{"history_size", -1}}), 1);
 }
 
 TEST(CapturedOptimizer, TakesTheLoopThatWasAskedFor) {

@@ -46,7 +46,7 @@ DRAWN = {
     "drop-output": of(True), "channels-last": of(True), "cudnn-benchmark": of(True), "cuda-graphs": of(True),
     "copy": of("overlapped", "non-blocking", "blocking"), "validation": of(0, 8, 64), "validation-samples": whole(1, 50_000),
     "validation-with-grad": of(True), "epochs": whole(1, 200), "prefetching-loader": of(True),
-    "optimizer": of("sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion", "adamw8bit"),
+    "optimizer": of("sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion", "lbfgs", "adamw8bit"),
     "optimizer-loop": of("foreach", "fused", "for-loop"), "momentum": of(0, 0.5, 0.9), "weight-decay": of(0, 0.01),
     "nesterov": of(True), "clip": of(True, False), "clip-checks": of(True), "ema": of(True, False), "grad-scaler": of(True, False),
     "zero-grad-after": of(True), "zero-grad-fills": of(True), "zero-grad-between": of(True), "nodes": of(1, 2),

@@ -14,6 +14,7 @@ import torch
 
 from .. import device as devices
 from .. import standins
+from ..plain import without_colours
 from ..tracing import packed, rnn
 from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
@@ -192,9 +193,9 @@ def _execute(world, main) -> None:
         outcome.wants_ranks = isinstance(error, KeyError) and error.args[:1] in (("RANK",), ("LOCAL_RANK",), ("WORLD_SIZE",),
                                                                                ("MASTER_ADDR",), ("LOCAL_WORLD_SIZE",))
         outcome.compiler_failed = bool(outcome.compiled_at) and compilation.raised_by_compiler(error)
-        outcome.traceback = trimmed(error)
+        outcome.traceback = without_colours(trimmed(error))
         outcome.hint = hints.of_error(error, world)
-        first = (str(error).strip().splitlines() or [""])[0]
+        first = (without_colours(error).strip().splitlines() or [""])[0].strip()
         outcome.error = f"{type(error).__name__}: {first}" if first else type(error).__name__
         if world.watcher.records and world.watcher.records[-1].is_whole():
             world.note(f"after its step the script failed ({outcome.error}): what later steps show is unknown")

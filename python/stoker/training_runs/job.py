@@ -86,8 +86,18 @@ class Job:
         name = self.case.get("optimizer")
         if name is None and self.capture.optimizer is not None:
             training.optimizer(self.capture)  # refuses what is none, or is another model's
+            self._refuse_closures()
             return self.capture.optimizer
         return trainer.optimizer(name or "sgd", [p for p in self.module.parameters() if p.requires_grad])
+
+    def _refuse_closures(self) -> None:
+        """An optimizer that evaluates the loss itself, as LBFGS does: how often depends on values that no example input has."""
+        closure = inspect.signature(self.capture.optimizer.step).parameters.get("closure")
+        if closure is not None and closure.default is closure.empty:
+            name = type(self.capture.optimizer).__name__
+            raise CaptureError(f"{name} evaluates the loss within its step, as often as values make it, which steps on made-up inputs do "
+                               f"not show: measure the script that trains with it (stoker validate train.py), or another optimizer with "
+                               "--optimizer adam")
 
     def optimizer_told(self) -> dict:
         """Its name in --optimizer's words and the settings of its first group."""

@@ -131,6 +131,12 @@ def test_precisions_are_those_of_a_capture(tmp_path, precision, dtype):
     assert next(made.module.parameters()).dtype is dtype and made.output.dtype is torch.bfloat16
 
 
+def test_an_optimizer_that_evaluates_the_loss_itself_is_refused():
+    with pytest.raises(CaptureError, match="LBFGS evaluates the loss within its step.*stoker validate train.py"):
+        job.Job(case(training_models.by_closure), training_models.by_closure)
+    assert job.Job(case(training_models.by_closure, optimizer="adam"), training_models.by_closure).optimizer_told()["name"] == "adam"
+
+
 def test_batches_of_the_users_loader_are_split_into_inputs_and_targets(tmp_path):
     def trained_on(loader):
         made = job.Job(case(training_models.tiny, data="train.py:loader"), training_models.tiny, loader)

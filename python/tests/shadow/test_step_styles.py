@@ -86,6 +86,19 @@ def test_parameters_that_can_be_walked_once(answers):
     assert all("gradient" in row for row in doc["parameters"]) and found(doc)["batch"] == 20
 
 
+def test_an_evaluation_behind_each_step_is_no_forward_of_the_next(answers):
+    doc = captured(answers, "EVALUATES")
+    assert not {"zero-grad-between", "zero-grad-after"} & set(found(doc))
+    assert "before each step the script runs 5 operators on the device that no step needs" in notes(doc)
+
+
+def test_an_optimizer_that_calls_for_the_loss(answers):
+    doc = captured(answers, "BY_CLOSURE")
+    assert (doc["optimizer"]["name"], doc["optimizer"]["groups"][0]["history_size"]) == ("lbfgs", 7)
+    assert "LBFGS evaluates the loss up to 20 times in a step; one of them is the step here" in notes(doc)
+    assert "taken for adam" not in notes(doc)
+
+
 @pytest.mark.parametrize(("whole", "size", "count", "split"), [
     (64, 16, 4, True), (67, 16, 4, True),  # the last samples are dropped
     (20, 20, 3, False), (20, 10, 10, False),  # pieces of sequences, batch first and time first

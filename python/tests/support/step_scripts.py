@@ -157,3 +157,32 @@ for x, y in DataLoader(data, batch_size=20):
     loss = sum((g * g).sum() for g in gradients)
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+
+# All samples in every step, as a graph's nodes, and an evaluation behind each.
+EVALUATES = HEAD + """
+model = net()
+optimizer = torch.optim.Adam(model.parameters())
+x, y = data.tensors[0].cuda(), data.tensors[1].cuda()
+for epoch in range(20):
+    model.train()
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        print(f"{F.cross_entropy(model(x), y).item():.3f}")
+"""
+
+# The optimizer calls for the loss itself, several times in a step.
+BY_CLOSURE = HEAD + """
+model = net()
+optimizer = torch.optim.LBFGS(model.parameters(), history_size=7)
+x, y = data.tensors[0].cuda(), data.tensors[1].cuda()
+for epoch in range(20):
+    def closure():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+    optimizer.step(closure)
+"""

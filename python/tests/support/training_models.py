@@ -23,6 +23,11 @@ def without_batch():
     return stoker.Capture(model, torch.empty(6, 8), optimizer=torch.optim.AdamW(model.parameters(), lr=1e-4), clip=True)
 
 
+def by_closure():
+    model = nn.Linear(16, 5)
+    return stoker.Capture(model, torch.empty(4, 16), optimizer=torch.optim.LBFGS(model.parameters()))
+
+
 class Words(nn.Module):
     """Two tables of unlike size, labels shifted as in language models; remembers the numbers that it was given."""
 

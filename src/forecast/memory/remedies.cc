@@ -139,8 +139,7 @@ class Search {
                mark(Setting::kOptimizerLoop) + " for-loop",
                [](Scenario& s) { s.job.optimizer.loop = OptimizerLoop::kForLoop; }});
     }
-    if (scenario_.machine.device.cpu() == nullptr && settings.kind != OptimizerKind::kNone &&
-        settings.kind != OptimizerKind::kAdafactor) {
+    if (scenario_.machine.device.cpu() == nullptr && has_8bit_states(settings.kind)) {
       try_one({"8-bit optimizer states (bitsandbytes)", "", [](Scenario&) {},
                [](const Scenario& s, Program& program) { quantize_states(*s.step, program); }});
     }

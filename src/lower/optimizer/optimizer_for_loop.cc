@@ -136,6 +136,8 @@ void step_for_loop(StepWriter& step, const OptimizerSettings& o, const Parameter
       return adafactor_for_loop(step, o, group);
     case OptimizerKind::kLion:
       return lion(step, group);
+    case OptimizerKind::kLbfgs:
+      return step_lbfgs(step, o, group);
     case OptimizerKind::kNone:
       return;
   }

@@ -133,6 +133,8 @@ void step_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterL
       return adafactor_foreach(step, o, group);
     case OptimizerKind::kLion:
       return lion_foreach(step, group);
+    case OptimizerKind::kLbfgs:
+      return step_lbfgs(step, o, group);
     case OptimizerKind::kNone:
       return;
   }

@@ -66,7 +66,8 @@ class StepWriter {
 
 [[nodiscard]] std::int64_t elements_of(const TrainedParameter& p);
 
-/// Tensors of a parameter's size that an optimizer keeps for it. Adafactor keeps smaller ones.
+/// Tensors of a parameter's size that an optimizer keeps for it. Adafactor keeps
+/// smaller ones, LBFGS vectors of all parameters.
 [[nodiscard]] int state_tensors(const OptimizerSettings& o);
 
 /// Elements that one block of a multi-tensor kernel takes (ATen/native/cuda/MultiTensorApply.cuh).
@@ -80,5 +81,7 @@ void step_fused(StepWriter& step, const OptimizerSettings& o, const ParameterLis
 void step_quantised(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 void adafactor_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 void adafactor_for_loop(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
+/// It has one loop, over vectors of all parameters.
+void step_lbfgs(StepWriter& step, const OptimizerSettings& o, const ParameterList& group);
 
 }  // namespace stoker

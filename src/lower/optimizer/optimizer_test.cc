@@ -273,6 +273,30 @@ TEST(Optimizer, AdafactorWaitsForTheDeviceTwiceAParameter) {
   }
 }
 
+TEST(Optimizer, LbfgsKeepsItsHistoryAndReadsEachProduct) {
+  OptimizerSettings settings{OptimizerKind::kLbfgs};
+  settings.history = 7;
+  for (const OptimizerLoop loop : {OptimizerLoop::kForeach, OptimizerLoop::kForLoop}) {
+    settings.loop = loop;
+    Program program;
+    Emitter emit(program);
+    emit_optimizer_step(emit, settings,
+                        {{kMiB, DType::kF32, ModuleId{}}, {2 * kMiB, DType::kF32, ModuleId{}}});
+    testing_support::Live live(program);
+    live.iterate();
+    EXPECT_EQ(live.live(BufferRole::kOptimizerState), (2 * 7 + 4) * 3 * kMiB);
+    EXPECT_EQ(live.peak(), (2 * 7 + 4 + 2) * 3 * kMiB);
+    int waits = 0;
+    for (const Instruction& i : program.iteration) {
+      waits += i.kind == InstructionKind::kSynchronize ? 1 : 0;
+    }
+    EXPECT_EQ(waits, 2 * 7 + 3);
+    std::int64_t parts = 0;
+    for (const Kernel& kernel : program.kernels) parts += kernel.elements == 1 << 18 ? 1 : 0;
+    EXPECT_EQ(parts, 1);  // the update alone goes parameter by parameter
+  }
+}
+
 TEST(Optimizer, ParametersBringTheirLastTwoDimensions) {
   const Step step = parse_step(testing_support::linear_step_json(), "test").value();
   const auto sizes = Sizes::at(step, {{"batch", 2}});

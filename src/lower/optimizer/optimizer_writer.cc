@@ -48,6 +48,7 @@ int state_tensors(const OptimizerSettings& o) {
     case OptimizerKind::kLion:
       return 1;
     case OptimizerKind::kAdafactor:
+    case OptimizerKind::kLbfgs:
     case OptimizerKind::kNone:
       break;
   }

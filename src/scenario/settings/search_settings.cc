@@ -20,10 +20,12 @@ const SettingRow kRows[] = {
      .verbs = kBoth,
      .group = kOptimizer,
      .value = "NAME",
-     .words = "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, none; in 8 bits: adamw8bit",
+     .words =
+         "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, lbfgs, none; in 8 bits: adamw8bit",
      .fallback = "captured, else sgd",
-     .values = "sgd adam adamw rmsprop adagrad adafactor lion none sgd8bit adam8bit adamw8bit "
-               "rmsprop8bit adagrad8bit lion8bit",
+     .values =
+         "sgd adam adamw rmsprop adagrad adafactor lion lbfgs none sgd8bit adam8bit adamw8bit "
+         "rmsprop8bit adagrad8bit lion8bit",
      .first = kBoth,
      .training = true},
     {.name = "optimizer-loop",

@@ -176,6 +176,12 @@ class Record:
         """Whether something is computed on the device before the forward, and used in it."""
         return any(e[0] == "o" for e in without_preparation(self.recorder.events[:self.end()], self.recorder.kinds, self.inputs)[1])
 
+    def beside(self) -> tuple:
+        """Operators that no step needs, such as those of an evaluation of the step before; and those of the step."""
+        events = self.recorder.events[:self.end()]
+        own = _operators(without_preparation(events, self.recorder.kinds, self.inputs)[0])
+        return _operators(events) - own, own
+
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
     def equal_parts(self) -> bool:
@@ -249,6 +255,10 @@ def without_preparation(events: list, kinds: list, inputs) -> tuple:
     used = {t[3] for e in kept if e[0] == "o" for t in (*e[5], *e[6])} | wanted
     kept = [_without_views(e) for e in reversed(kept) if not (e[0] in "af" and e[1] not in used) and e[0] != "s"]
     return kept + after, kept
+
+
+def _operators(events: list) -> int:
+    return sum(event[0] == "o" for event in events)
 
 
 def _without_views(event):

@@ -13,6 +13,7 @@ import weakref
 
 import torch
 
+from ...plain import counted
 from ...tracing.recorder import Recorder
 from .. import sites
 from ..world import anonymous_bytes
@@ -21,6 +22,7 @@ from . import segment, threads
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
 _SOME_STEPS, _LONG_S = 3, 40.0  # of a script whose steps take long, so many are enough: CPU seconds of the run
 _MORE = 0.03  # share of operators from which on another step is said to differ
+_BESIDE = 0.1  # share of a step's operators from which on others beside it are told
 _ENOUGH_PARTS = 2  # equal parts, after which further ones are only counted
 
 
@@ -58,7 +60,7 @@ class Watcher:
         self.loader = None  # the last one that gave a batch
         self.steps = 0
         self.stepping = False  # an optimizer is at work
-        self.last = ""  # what the loop did last: load, forward or step
+        self.last = ""  # what the loop did last: load, forward, evaluation or step
         self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
         self.batches = self.batches_of_step = 0  # of DataLoaders: since the last step, and in it
         self.loaders_of_steps: set[int] = set()  # ids of facts of loaders that gave a batch once a step was over
@@ -121,7 +123,7 @@ class Watcher:
             self.record.called.add(id(module))
         if self.depth == 1 and self._is_root(module):
             self.roots[id(module)] = module
-            self.last = "forward"
+            self.last = "forward" if torch.is_grad_enabled() else "evaluation"
             if self.record is not None and self.record.parts and torch.is_grad_enabled() and not self._in_use():
                 self.boundary()  # without an optimizer a forward after a backward begins the next step
             if torch.is_grad_enabled() and module.training:
@@ -319,6 +321,7 @@ class Watcher:
         self._world.outcome.steps = self.steps
         self._say_what_differs(record)
         findings.collect(self._world, self, record)
+        self._say_what_is_beside()
         self._world.outcome.raw = segment.raw_step(record, self)
         self._world.end()
 
@@ -332,6 +335,15 @@ class Watcher:
                 self._world.note(f"the backward of step {number} of the script runs {other.operators():,} operators, that of the one "
                                  f"that is forecast {own:,}: what not every step does is not counted")
                 return
+
+    def _say_what_is_beside(self) -> None:
+        last = self.records[-1] if self.records else None
+        if last is None or last.partial or "ema" in self._world.facts:
+            return
+        others, own = last.beside()
+        if others > _BESIDE * own:
+            self._world.note(f"before each step the script runs {counted(others, 'operator')} on the device that no step needs, such as an "
+                             f"evaluation, beside {own:,} of the step: their time is not counted")
 
     def script_ended(self) -> bool:
         """The script is over before two steps were equal: whether there is a record to take."""

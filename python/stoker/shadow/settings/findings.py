@@ -24,10 +24,10 @@ LIBRARIES = ("torchvision", "timm", "transformers", "peft", "lightning", "pytorc
 
 # Resident after a small step on a CPU: 673 MiB of 2.14.1+cu130, 318 MiB of 2.13.0+cpu, both on x86-64 with glibc.
 _OF_A_GPU_BUILD = 355 << 20
-_MODELLED = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion"}
+_MODELLED = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion", "lbfgs"}
 # Optimizers that are not modelled, and the modelled one that keeps as much beside each parameter.
 _ALIKE = {"adadelta": "adam", "adamax": "adam", "nadam": "adam", "radam": "adam", "rprop": "adam", "sparseadam": "adam",
-          "asgd": "adagrad", "lbfgs": "adam"}
+          "asgd": "adagrad"}
 
 
 def collect(world, watcher, record) -> None:
@@ -142,8 +142,7 @@ def _optimizer(world, watcher, record, outcome) -> None:
         row, note = training.optimizer(types.SimpleNamespace(optimizer=optimizer, module=everything))
         alike = _ALIKE.get(row["name"]) or _by_state(optimizer, row)
         if alike:
-            world.note(f"{row['name']} is not modelled: taken for {alike}" + (
-                ", and the vectors of its history are left out" if row["name"] == "lbfgs" else ", which keeps as much for a parameter"))
+            world.note(f"{row['name']} is not modelled: taken for {alike}, which keeps as much for a parameter")
             row = dict(row, name=alike, **{"class": f"torch.optim.{type(optimizer).__name__}"})
         described.append(row)
         if note:
