@@ -142,6 +142,10 @@ std::uint32_t TomlTable::line(std::string_view key) const {
   return node != nullptr ? node->source().begin.line : as_table(table_).source().begin.line;
 }
 
+std::string TomlTable::heading(const std::string& key) const {
+  return key_.empty() ? key : key_ + "." + key;
+}
+
 std::string TomlTable::where(std::string_view key) const {
   std::string text = file_;
   if (const std::uint32_t at = line(key); at > 0 && !(key.empty() && key_.empty())) {
@@ -151,6 +155,8 @@ std::string TomlTable::where(std::string_view key) const {
   if (!key.empty()) text += (key_.empty() ? ", " : " ") + home(key);
   return text;
 }
+
+std::string TomlTable::place(std::string_view key) const { return where(away(key)); }
 
 void TomlTable::reject(std::string_view key, std::string message) {
   if (error_ && error_line_ <= line(key)) return;
@@ -299,11 +305,10 @@ TomlTable TomlTable::table(const std::string& typed) {
   asked_.push_back(key);
   const toml::node* node = node_at(table_, key);
   if (node != nullptr && !node->is_table()) {
-    reject(key, "must be a table: write [" + typed + "] on a line of its own");
+    reject(key, "must be a table: write [" + heading(typed) + "] on a line of its own");
     node = nullptr;
   }
-  return {node == nullptr ? nullptr : node->as_table(), key_.empty() ? typed : key_ + "." + typed,
-          file_, page_};
+  return {node == nullptr ? nullptr : node->as_table(), heading(typed), file_, page_};
 }
 
 std::vector<TomlTable> TomlTable::tables(const char* key) {
@@ -312,11 +317,11 @@ std::vector<TomlTable> TomlTable::tables(const char* key) {
   std::vector<TomlTable> all;
   if (node == nullptr) return all;
   if (!node->is_array_of_tables()) {
-    reject(key, "must be a list of tables: write [[" + key_ + "." + key + "]] above each");
+    reject(key, "must be a list of tables: write [[" + heading(key) + "]] above each");
     return all;
   }
   for (const auto& entry : *node->as_array())
-    all.push_back({entry.as_table(), key_.empty() ? key : key_ + "." + key, file_, page_});
+    all.push_back({entry.as_table(), heading(key), file_, page_});
   return all;
 }
 

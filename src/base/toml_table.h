@@ -59,7 +59,7 @@ class TomlTable {
   /// The keys of this table in the order in which they stand in the file.
   [[nodiscard]] std::vector<std::string> keys() const;
   /// "study.toml:12, [axes] batch", for errors that are found later.
-  [[nodiscard]] std::string place(std::string_view key) const { return where(key); }
+  [[nodiscard]] std::string place(std::string_view key) const;
   /// The table under `key`; errors call it "[key]".
   [[nodiscard]] TomlTable table(const std::string& key);
   /// The tables that stand under [[key]], in their order.
@@ -87,6 +87,8 @@ class TomlTable {
   TomlTable(const void* table, std::string key, std::string file, std::string page)
       : table_(table), key_(std::move(key)), file_(std::move(file)), page_(std::move(page)) {}
 
+  /// What stands between the brackets above a table of this one.
+  [[nodiscard]] std::string heading(const std::string& key) const;
   [[nodiscard]] std::string where(std::string_view key) const;
   [[nodiscard]] std::uint32_t line(std::string_view key) const;
 

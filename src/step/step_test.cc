@@ -103,7 +103,91 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"\"diagnostics\"", "\"training\": true, \"diagnostics\"", "training must be"},
         Damage{"\"gradient\": 5", "\"gradient\": 5, \"updated\": \"no\"", "updated"},
         Damage{"fake-cuda", "magic", "provenance.capture"},
-        Damage{"\"strings\"", "\"string\"", "strings"}));
+        Damage{"\"strings\"", "\"string\"", "strings"},
+        Damage{"\"mode\": \"train\"", "\"mode\": \"play\"",
+               "mode must be train, forward or inference"},
+        Damage{"[1, 0]", "[1]", "schema_version must be [major, minor]"},
+        Damage{"\"min\": 1", "\"min\": 1, \"unit\": 3", "default is no multiple of unit"},
+        Damage{"\"default\": 8", "\"default\": \"8\"", "dimensions[0].default must be an integer"},
+        Damage{"[\"f32\", []]", "[\"f32\"]", "types[3] must be [dtype, shape] or"},
+        Damage{"[\"f32\", []]", "\"f32\"", "types[3] must be a list"},
+        Damage{"[4, \"output\"]", "[4]", "storages[3] must be [bytes, kind]"},
+        Damage{"[4, \"output\"]", "[4, \"toast\"]",
+               "storages[3] \"toast\" is not known to this version"},
+        Damage{"[4, \"output\"]", "[4, 7]", "storages[3] must be a name"},
+        Damage{"\"type\": 0", "\"type\": 5", "parameters[0].type 5 is out of range [0, 4]"},
+        Damage{"\"type\": 0", "\"typ\": 0", "parameters[0].type is missing"},
+        Damage{"\"inputs\": [{", "\"inputs\": [7, {", "inputs[0] must be an object"},
+        Damage{"[\"o\", 0, 1, 7, [1,", "[\"o\", 3, 1, 7, [1,",
+               "events[2] 3 is out of range [0, 2]"},
+        Damage{"[\"o\", 0, 1, 7, [1,", "[\"o\", 0, 2, 7, [1,",
+               "events[2] 2 is out of range [0, 1]"},
+        Damage{"{\"v\": 2}", "{\"v\": -2}", "-2 is out of range [0, 16777216]"},
+        Damage{"{\"v\": 2}", "{\"window\": [1]}", "a window has a size before and one after"},
+        Damage{"{\"v\": 2}", "{\"dropout\": \"x\"}", "must be a number"},
+        Damage{"{\"v\": 2}", "{\"causal\": 3}", "3 is out of range [0, 1]"},
+        Damage{"{\"batch\": 16}", "{\"batch*batch\": 16}", "names a dimension twice"},
+        Damage{"{\"batch\": 16}", "\"16\"", "storages[1] must be an integer or a polynomial"},
+        Damage{"\"diagnostics\": {}", "\"diagnostics\": {\"item_calls\": -1}",
+               "diagnostics.item_calls -1 is out of range"},
+        Damage{"\"diagnostics\"", "\"compiled\": {}, \"diagnostics\"",
+               "compiled.graphs is missing"},
+        Damage{"\"diagnostics\"", "\"compiled\": 3, \"diagnostics\"", "compiled must be an object"},
+        Damage{"\"torch\": \"2.13.0\"", "\"torch\": 2", "torch must be a string"},
+        Damage{"\"torch\": \"2.13.0\"", "\"sources\": [3]", "provenance.sources must be objects"},
+        Damage{"\"modules\": [\"\", \"fc\"]", "\"modules\": [1]",
+               "strings.modules must be strings"},
+        Damage{"[\"a\", 2]", "[\"f\", 2]", "is freed while not alive"}));
+
+TEST(StepReader, KnowsWhatACaptureWasMadeFrom) {
+  const auto step =
+      parse_step(replaced(linear_step_json(), "\"torch\": \"2.13.0\"",
+                          R"("torch": "2.13.0", "libraries": {"timm": "1.0", "odd": 3},
+                  "sources": [{"file": "net.py", "bytes": 120, "crc32": 4294967295},
+                              {"file": "large.bin", "bytes": 5000000000},
+                              {"file": "weights", "entries": 7, "crc32": 1},
+                              {"file": "config.yaml", "absent": true}],
+                  "environment": {"SEED": 17, "MODE": null})"),
+                 "test");
+  ASSERT_TRUE(step) << step.error().text();
+  const Provenance& p = step->provenance;
+  EXPECT_EQ(p.libraries, (std::map<std::string, std::string>{{"timm", "1.0"}}));
+  ASSERT_EQ(p.sources.size(), 4U);
+  EXPECT_EQ(p.sources[0].kind, SourceKind::kFile);
+  EXPECT_EQ(p.sources[0].crc32, 0xffffffffU);
+  EXPECT_EQ(p.sources[1].bytes, 5'000'000'000);
+  EXPECT_FALSE(p.sources[1].crc32) << "too large to be read each time";
+  EXPECT_EQ(p.sources[2].kind, SourceKind::kFolder);
+  EXPECT_EQ(p.sources[2].bytes, 7) << "names in it";
+  EXPECT_EQ(p.sources[3].kind, SourceKind::kAbsent);
+  EXPECT_EQ(p.environment.at("SEED"), 17U);
+  EXPECT_EQ(p.environment.at("MODE"), std::nullopt) << "it was not set";
+}
+
+TEST(StepReader, AttributesOfEveryKind) {
+  const auto step =
+      parse_step(replaced(linear_step_json(), "{\"v\": 2}",
+                          R"({"stride": [2, 1], "padding": 3, "mask": [true, 0, 1], "groups": 4,
+                   "transposed": true, "causal": 1, "train": false, "dropout": 0.5,
+                   "scale": null, "mask_kind": "bool", "window": [8, -1], "mode": "lstm",
+                   "layers": 2, "hidden": 16, "bidirectional": true, "c": 3, "later": {}})"),
+                 "test");
+  ASSERT_TRUE(step) << step.error().text();
+  const Attributes& a = step->attributes_of(step->operators[2]);
+  using Integers = std::vector<std::int32_t>;
+  EXPECT_EQ(a.stride, (Integers{2, 1}));
+  EXPECT_EQ(a.padding, Integers{3}) << "one number is a list of one";
+  EXPECT_EQ(a.gradients, (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(a.groups, 4);
+  EXPECT_TRUE(a.transposed && a.causal && a.bidirectional && !a.train && !a.batch_first);
+  EXPECT_EQ(a.dropout, 0.5);
+  EXPECT_EQ(a.scale, 0) << "the default";
+  EXPECT_EQ(a.mask_kind, "bool");
+  EXPECT_EQ(a.window, (Integers{8, -1}));
+  EXPECT_EQ(a.rnn_mode, "lstm");
+  EXPECT_EQ(a.layers * 100 + a.hidden, 216);
+  EXPECT_EQ(a.graph, 3);
+}
 
 TEST(StepReader, AnythingCutShortIsAnError) {
   const std::string json = linear_step_json();

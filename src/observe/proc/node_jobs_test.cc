@@ -1,40 +1,16 @@
 #include "observe/proc/node_jobs.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include "observe/proc/test_proc.h"
 
 namespace stoker {
 namespace {
 
-/// A made-up /proc.
-class MadeProc {
- public:
-  explicit MadeProc(const std::string& name)
-      : root_(std::filesystem::temp_directory_path() /
-              ("node_jobs_test." + std::to_string(::getpid()) + "." + name)) {}
-
-  MadeProc& add(int pid, int parent, const std::string& name, const std::string& maps = "",
-                const std::string& cgroup = "", const std::string& environ = "") {
-    const auto folder = root_ / std::to_string(pid);
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "stat") << pid << " (" << name << ") S " << parent
-                                   << " 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 100 0 0\n";
-    std::ofstream(folder / "maps") << maps;
-    std::ofstream(folder / "cgroup") << cgroup;
-    std::ofstream(folder / "environ") << environ;
-    return *this;
-  }
-  [[nodiscard]] std::string path() const { return root_.string(); }
-
- private:
-  std::filesystem::path root_;
-};
+using testing_support::MadeProc;
 
 TEST(NodeJobs, AreFoundByTheirWorkersAndByPyTorchsLibrary) {
-  MadeProc proc("all");
+  MadeProc proc;
   proc.add(1, 0, "init").add(10, 1, "bash").add(11, 10, "python", "7f /x/libtorch_cpu.so\n");
   proc.add(12, 11, "pt_data_worker").add(20, 1, "python3").add(30, 1, "python");  // torchrun
   proc.add(31, 30, "python", "libtorch_cuda.so").add(32, 30, "python", "libtorch_cuda.so");
@@ -44,7 +20,7 @@ TEST(NodeJobs, AreFoundByTheirWorkersAndByPyTorchsLibrary) {
 
 TEST(NodeJobs, OfSlurmByGroupOrEnvironment) {
   using namespace std::string_literals;
-  MadeProc proc("slurm");
+  MadeProc proc;
   proc.add(5, 1, "slurmstepd", "", "0::/system.slice/job_12/step_0\n");
   proc.add(6, 5, "bash", "", "4:memory:/slurm/uid_0/job_12/step_0\n");
   proc.add(7, 6, "python", "", "4:memory:/slurm/uid_0/job_12/step_0/task_0\n");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/study/figures.h"
 #include "report/study/study_report.h"
@@ -89,7 +90,9 @@ std::string reasons(const StudyView& view) {
     all += fmt::format("  {} {}: {}\n", trials.size() == 1 ? "trial" : "trials", numbers, text);
   }
   if (found.size() > kMostReasons)
-    all += fmt::format("  and {} other reasons: --csv has all\n", found.size() - kMostReasons);
+    all += fmt::format(
+        "  and {}: --csv has all\n",
+        counted(static_cast<std::int64_t>(found.size() - kMostReasons), "other reason"));
   return all.empty() ? all : "\n" + all;
 }
 

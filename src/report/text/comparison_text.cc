@@ -22,11 +22,11 @@ std::string place(const Standing& s) {
   return s.first == s.last ? std::to_string(s.first) : fmt::format("{}-{}", s.first, s.last);
 }
 
-std::string money(const Forecast& f, const ReportContext& context) {
+std::string cost(const Forecast& f, const ReportContext& context) {
   if (f.price_per_gpu_hour <= 0) return "-";
-  if (f.epoch_cost.value > 0) return context.currency + number(f.epoch_cost.value);
+  if (f.epoch_cost.value > 0) return money(f.epoch_cost.value, context.currency);
   const double per_s = f.price_per_gpu_hour * f.job.gpus / kSecondsAnHour;
-  return context.currency + number(per_s * kMillion / f.samples_per_s.value);
+  return money(per_s * kMillion / f.samples_per_s.value, context.currency);
 }
 
 std::string kilowatt_hours(const Forecast& f) {
@@ -132,18 +132,18 @@ std::string money_table(const std::vector<Contender>& contenders,
     if (!f.memory.fits) continue;
     rows.push_back({place(s), f.gpu_name, std::to_string(f.job.gpus),
                     f.price_per_gpu_hour > 0
-                        ? context.currency + number(f.price_per_gpu_hour * f.job.gpus)
+                        ? money(f.price_per_gpu_hour * f.job.gpus, context.currency)
                         : "-"});
     if (epoch) {
       rows.back().push_back(human_time(kSecond * f.epoch_s.value));
       rows.back().push_back(fmt::format("{:.3f}", f.gpu_hours_per_epoch.value));
     }
-    rows.back().push_back(money(f, context));
+    rows.back().push_back(cost(f, context));
     rows.back().push_back(f.energy ? number(f.energy->watts.value) : "-");
     rows.back().push_back(kilowatt_hours(f));
     if (epochs == 0) continue;
     rows.back().push_back(human_time(kSecond * f.run.seconds_total.value));
-    rows.back().push_back(f.run_cost.value > 0 ? context.currency + number(f.run_cost.value) : "-");
+    rows.back().push_back(f.run_cost.value > 0 ? money(f.run_cost.value, context.currency) : "-");
     rows.back().push_back(f.energy ? two_digits(f.energy->run_kwh.value) : "-");
   }
   return rows.size() == 1 ? std::string() : "\n" + table(rows, {1});
@@ -192,11 +192,8 @@ std::string comparison_text(const std::vector<std::pair<std::string, Plan>>& pla
                                 ? fmt::format("{:.3f}", f.gpu_hours_per_epoch.value)
                                 : "-");
     }
-    rows.back().insert(
-        rows.back().end(),
-        {f.epoch_cost.value > 0 ? fmt::format("{}{:.2f}", context.currency, f.epoch_cost.value)
-                                : money(f, context),
-         kilowatt_hours(f), std::string(limit_word(f.limiter))});
+    rows.back().insert(rows.back().end(),
+                       {cost(f, context), kilowatt_hours(f), std::string(limit_word(f.limiter))});
   }
   // The numbers of GPUs are the same for all kinds, unless a machine file says how many it has.
   std::set<std::string> left_out;

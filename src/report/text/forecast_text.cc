@@ -109,14 +109,13 @@ std::string speed(const Forecast& f, const ReportContext& context) {
                         human_time(kSecond * f.epoch_s.value), human_time(kSecond * f.epoch_s.low),
                         human_time(kSecond * f.epoch_s.high));
   }
-  if (f.epoch_cost.value > 0)
-    text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
+  if (f.epoch_cost.value > 0) text += ", " + money(f.epoch_cost.value, context.currency);
   if (f.run.epochs > 0) {
     const Figure& total = f.run.seconds_total;
     text += fmt::format("; run of {}: {} [{}-{}]", with_commas(f.run.epochs),
                         human_time(kSecond * total.value), human_time(kSecond * total.low),
                         human_time(kSecond * total.high));
-    if (f.run_cost.value > 0) text += fmt::format(", {}{:.2f}", context.currency, f.run_cost.value);
+    if (f.run_cost.value > 0) text += ", " + money(f.run_cost.value, context.currency);
   }
   text += fmt::format("\n  Limited by {}", f.limiter.what);
   if (f.next_limiter.what != f.limiter.what) {

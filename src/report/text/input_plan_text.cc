@@ -56,7 +56,7 @@ std::string headline(const InputPlan& p, const ReportContext& c) {
           fmt::format(", the first {} (all is read from storage; later {:.0f} % comes from memory)",
                       human_time(kSecond * p.first_epoch_s.value), 100 * p.cached);
     }
-    if (p.epoch_cost.value > 0) text += fmt::format(", {}{:.2f}", c.currency, p.epoch_cost.value);
+    if (p.epoch_cost.value > 0) text += ", " + money(p.epoch_cost.value, c.currency);
   }
   text +=
       fmt::format("\n  holds {} of /dev/shm, {} pinned, about {} in workers; {} file descriptors",
@@ -94,8 +94,7 @@ std::string knob_text(std::size_t number, const Knob& k, const ReportContext& c)
   if (k.epoch_seconds != 0) {
     what += fmt::format(", {} {} an epoch", human_time(kSecond * std::fabs(k.epoch_seconds)),
                         k.epoch_seconds > 0 ? "saved" : "lost");
-    if (k.epoch_money != 0)
-      what += fmt::format(" ({}{:.2f})", c.currency, std::fabs(k.epoch_money));
+    if (k.epoch_money != 0) what += " (" + money(std::fabs(k.epoch_money), c.currency) + ")";
   }
   if (k.memory.count() != 0) what += ", " + signed_bytes(k.memory) + " of host memory";
   return labelled(fmt::format("{:>3}.", number), {what}, kPlanWidth, kPlanIndent) +

@@ -31,16 +31,14 @@ std::string headline(const Plan& plan, const ReportContext& context) {
     text += fmt::format("; {} {}: {} an epoch", with_commas(context.dataset_samples),
                         context.sample_word == "img" ? "images" : context.sample_word + "s",
                         human_time(kSecond * f.epoch_s.value));
-    if (f.epoch_cost.value > 0)
-      text += fmt::format(", {}{:.2f}", context.currency, f.epoch_cost.value);
+    if (f.epoch_cost.value > 0) text += ", " + money(f.epoch_cost.value, context.currency);
     if (f.energy && f.energy->epoch_kwh.value > 0) {
       text += ", about " + energy(f.energy->epoch_kwh);
     }
     if (f.run.epochs > 0) {
       text += fmt::format("\n  run of {}: {}", with_commas(f.run.epochs),
                           human_time(kSecond * f.run.seconds_total.value));
-      if (f.run_cost.value > 0)
-        text += fmt::format(", {}{:.2f}", context.currency, f.run_cost.value);
+      if (f.run_cost.value > 0) text += ", " + money(f.run_cost.value, context.currency);
     }
   }
   text += fmt::format("\n  step {}", millis(f.step_ms));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/json/answer.h"
 #include "report/text/layout.h"
@@ -47,9 +48,9 @@ std::string range_text(const tune::RangeResult& result, std::size_t runs) {
       "Learning rate {:.2g} to {:.2g}\n"
       "  the smoothed loss falls steepest, by the logarithm of the rate, at {:.2g}; it is least at "
       "{:.2g}, of which a tenth is taken\n"
-      "  {} of {} {} show it",
-      *result.low, *result.high, result.steepest, result.least, result.runs, runs,
-      runs == 1 ? "run" : "runs");
+      "  {} of {} {} it",
+      *result.low, *result.high, result.steepest, result.least, result.runs,
+      counted(static_cast<std::int64_t>(runs), "run"), result.runs == 1 ? "shows" : "show");
   if (result.runs > 1)
     text += fmt::format("; their steepest rates differ by a factor of {:.2g}", result.spread);
   return text + (runs == 1 ? ": --repeat 3 would tell how far to trust it\n" : "\n");

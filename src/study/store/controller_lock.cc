@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
+#include "base/text.h"
 #include "study/trial/no_writing.h"
 #include "study/trial/trial_files.h"
 #include "system/system_files.h"
@@ -32,6 +35,36 @@ std::string text_of(int descriptor) {
   return std::string(trimmed({text.data(), count > 0 ? static_cast<std::size_t>(count) : 0}));
 }
 
+/// How long the lock is waited for that a dead controller has left to its children. A child that
+/// was forked shares the lock until it runs another program, or has seen that its parent is gone: a
+/// matter of milliseconds, on a busy machine of more.
+constexpr std::chrono::seconds kLongestInheritance{5};
+constexpr std::chrono::milliseconds kBetweenLooks{10};
+
+/// Whether a holder, "process 123 on node1", was of this host and runs no more.
+bool has_died(const std::string& holder) {
+  const auto words = split(holder, ' ');
+  if (words.size() != 4 || words[3] != host_name()) return false;
+  const auto process = whole_number(words[1]);
+  return process && !runs(static_cast<int>(*process));
+}
+
+/// Whether the lock was taken; errno says why not.
+bool taken(int descriptor) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestInheritance;
+  struct flock wanted = byte(F_WRLCK);
+  while (fcntl(descriptor, F_OFD_SETLK, &wanted) != 0) {
+    const int reason = errno;
+    if ((reason != EAGAIN && reason != EACCES) || !has_died(text_of(descriptor)) ||
+        std::chrono::steady_clock::now() >= deadline) {
+      errno = reason;
+      return false;
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<ControllerLock> ControllerLock::take(const fs::path& store) {
@@ -39,8 +72,7 @@ Result<ControllerLock> ControllerLock::take(const fs::path& store) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (descriptor < 0) return no_writing("made", path);
   ControllerLock lock(descriptor);
-  struct flock wanted = byte(F_WRLCK);
-  if (fcntl(descriptor, F_OFD_SETLK, &wanted) != 0) {
+  if (!taken(descriptor)) {
     if (errno != EAGAIN && errno != EACCES) return no_writing("locked", path);
     const std::string holder = text_of(descriptor);
     return fail(ErrorCode::kIo,

@@ -10,7 +10,8 @@ namespace stoker::study {
 /// a shared folder; the lock goes with the process that holds it.
 class ControllerLock {
  public:
-  /// Refused with who holds it.
+  /// Refused with who holds it. A controller that has died may leave the lock to a child for a
+  /// moment, which is waited for.
   [[nodiscard]] static Result<ControllerLock> take(const std::filesystem::path& store);
   /// Whether somebody runs the study, "process 123 on node1"; empty: nobody.
   [[nodiscard]] static std::string holder(const std::filesystem::path& store);

@@ -1,8 +1,12 @@
 #include "study/store/store.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "base/sqlite.h"
 #include "study/store/controller_lock.h"
@@ -155,6 +159,27 @@ TEST(ControllerLock, TwoControllersRefuseEachOther) {
                   "; `stoker study` shows how far it is");
   }
   EXPECT_EQ(ControllerLock::holder(path), "");
+  EXPECT_TRUE(ControllerLock::take(path).has_value());
+}
+
+/// A child shares the lock of the controller that forked it until it runs another program. One that
+/// outlives its controller by that moment must not keep the study from being gone on with.
+TEST(ControllerLock, AChildThatOutlivesItsControllerIsWaitedFor) {
+  const TestFolder folder;
+  const auto path = folder.path / "study.db";
+  const pid_t controller = fork();
+  if (controller == 0) {
+    const auto lock = ControllerLock::take(path);
+    if (fork() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      _exit(0);
+    }
+    _exit(lock ? 0 : 1);  // without giving the lock back, as one that is killed
+  }
+  int status = 0;
+  waitpid(controller, &status, 0);
+  ASSERT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(ControllerLock::holder(path).starts_with("process " + std::to_string(controller)));
   EXPECT_TRUE(ControllerLock::take(path).has_value());
 }
 

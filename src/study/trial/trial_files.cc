@@ -41,6 +41,15 @@ int make_claim(const fs::path& path, std::string_view content) {
   return -1;
 }
 
+/// The fields of /proc/PID/stat behind the name, which stands in brackets and may hold blanks: the
+/// state is the first, the start the 20th. Empty: there is no such process.
+std::vector<std::string> stat_fields(int process) {
+  const auto text = system_files()("/proc/" + std::to_string(process) + "/stat");
+  const auto bracket = text ? text->rfind(')') : std::string::npos;
+  if (bracket == std::string::npos || bracket + 2 > text->size()) return {};
+  return split(std::string_view(*text).substr(bracket + 2), ' ');
+}
+
 }  // namespace
 
 std::string host_name() {
@@ -50,15 +59,15 @@ std::string host_name() {
 }
 
 std::int64_t start_ticks(int process) {
-  const auto text = system_files()("/proc/" + std::to_string(process) + "/stat");
-  if (!text) return 0;
-  // The name, in brackets, may hold blanks; the start is the 20th field behind it.
-  const auto bracket = text->rfind(')');
-  if (bracket == std::string::npos) return 0;
-  const auto fields = split(std::string_view(*text).substr(bracket + 2), ' ');
+  const auto fields = stat_fields(process);
   constexpr std::size_t kStart = 19;
   if (fields.size() <= kStart) return 0;
   return whole_number(fields[kStart]).value_or(0);
+}
+
+bool runs(int process) {
+  const auto fields = stat_fields(process);
+  return !fields.empty() && fields[0] != "Z" && fields[0] != "X";
 }
 
 TrialFiles files_of(const fs::path& store, std::int64_t trial) {

@@ -70,5 +70,7 @@ class Claim {
 [[nodiscard]] std::string host_name();
 /// When a process started, in ticks since the machine did; 0: there is none.
 [[nodiscard]] std::int64_t start_ticks(int process);
+/// Whether there is such a process that has not ended; one that waits to be reaped has.
+[[nodiscard]] bool runs(int process);
 
 }  // namespace stoker::study
