@@ -103,10 +103,8 @@ def main() -> None:
     total, done, running = len(waiting), 0, []
 
     from stoker import device
-    # The check that fake CUDA came up runs a backward, after which autograd's threads forbid a fork; a capture
-    # where it did not come up fails by itself and is counted.
-    device._works = lambda torch, device_type: True
-    device.prepare(lambda text: print(f"stoker: {text}", file=sys.stderr))
+    # The check that fake CUDA came up runs a backward, after which autograd's threads forbid a fork: a child runs it.
+    device.prepare(lambda text: print(f"stoker: {text}", file=sys.stderr), works=device.works_in_a_child)
     import torch
     torch.set_num_threads(1)
     from stoker import capturing, front, specs, step_file  # noqa: F401  (imported once, for all forks)
