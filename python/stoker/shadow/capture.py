@@ -315,6 +315,8 @@ class _Capture:
         sizes = [*dimension.captured, dimension.verified]
         if dimension.degree == 1 and beside.hold_data_sets(raws, sizes):
             self.notes.append("a tensor that holds data of many batches has no size that follows from the batch: the largest was taken")
+        if dimension.degree:
+            beside.straighten_workspaces(raws, sizes)
         self._host_memory(raws, own)
         if not dimension.degree:
             self._drop_validation(own, dimension.default)
@@ -351,11 +353,11 @@ class _Capture:
     def _host_memory(self, raws: list, own: Outcome) -> None:
         """What the script and its libraries hold on the host, where that is the memory of the step."""
         own_bytes = own.own_bytes if own.own_bytes >= _LEAST_OWN_BYTES else 0
-        if self.gpu is not None or not own_bytes + own.build_bytes:
+        if self.gpu is not None or own_bytes + own.build_bytes <= 0:
             return
         beside.hold(raws, own_bytes + own.build_bytes)
         words = [f"{own_bytes / 2**20:.0f} MiB of the script's own data on the host"] if own_bytes else []
-        words += [f"{own.build_bytes / 2**20:.0f} MiB that PyTorch's GPU build takes beyond its CPU build"] if own.build_bytes else []
+        words += [f"{own.build_bytes / 2**20:.0f} MiB that PyTorch's GPU build takes beyond its CPU build"] if own.build_bytes > 0 else []
         own.facts = [f for f in own.facts if f.setting != "script-memory"]
         own.facts.append(Fact("script-memory", own_bytes + own.build_bytes, " and ".join(words)))
 

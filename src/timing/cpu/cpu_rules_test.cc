@@ -29,6 +29,20 @@ Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return kernel;
 }
 
+Kernel recurrent(std::int64_t batch, std::int64_t hidden, bool backward) {
+  constexpr std::int64_t kLength = 28;
+  constexpr int kGates = 4;
+  Kernel kernel;
+  kernel.kernel_class = KernelClass::kRnn;
+  const std::int64_t weights = kGates * hidden * 2 * hidden;
+  kernel.flops = Flops((backward ? 4.0 : 2.0) * static_cast<double>(batch * kLength * weights));
+  RnnShape shape;
+  shape.batch = batch, shape.length = kLength, shape.input = hidden, shape.hidden = hidden;
+  shape.gates = kGates, shape.backward = backward;
+  kernel.shape = shape;
+  return kernel;
+}
+
 TEST(ThreadsFor, AsManyAsThereAreGrains) {
   EXPECT_EQ(threads_for(1, 32768, 4), 1);
   EXPECT_EQ(threads_for(32768, 32768, 4), 1);
@@ -50,6 +64,19 @@ TEST(CpuCost, RegionsCostSomething) {
   const CpuProcessor four(round_cpu(), 4);
   const Kernel kernel = elements(40000);
   EXPECT_EQ(cpu_cost(kernel, "add", four, {CpuData::kWarm}).rest, four.rates(2).region);
+}
+
+TEST(CpuCost, RecurrentLayersPayForGatesAndTimeSteps) {
+  const CpuProcessor four(round_cpu(), 4);
+  const auto cost = [&](std::int64_t batch, std::int64_t hidden, bool backward) {
+    return cpu_cost(recurrent(batch, hidden, backward), "", four, {CpuData::kWarm});
+  };
+  // As many operations, with eight times the gates.
+  const Kernel narrow = recurrent(4096, 64, false), wide = recurrent(64, 512, false);
+  ASSERT_EQ(narrow.flops, wide.flops);
+  EXPECT_GT(cost(4096, 64, false).compute, 1.3 * cost(64, 512, false).compute);
+  EXPECT_EQ(cost(8, 64, false).rest, four.rates().region * 28.0);
+  EXPECT_EQ(cost(8, 64, true).rest, four.rates().region * 56.0);
 }
 
 TEST(CpuCost, MoreWorkIsNeverFaster) {
