@@ -10,6 +10,7 @@ import contextlib
 import fnmatch
 import os
 import pathlib
+import stat
 import time
 from dataclasses import dataclass, field
 
@@ -30,12 +31,29 @@ _held: dict[str, int] = {}  # path -> file descriptor with a lock, which goes wi
 
 
 def base() -> pathlib.Path:
-    """$XDG_CACHE_HOME, else ~/.cache, else /tmp/.cache: the binary's rule (src/base/files.h)."""
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/tmp", ".cache"))
+    """$XDG_CACHE_HOME, else ~/.cache, else the user's own folder in /tmp: the binary's rule (src/base/files.h)."""
+    given, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
+    return pathlib.Path(given or (os.path.join(home, ".cache") if home else f"/tmp/cache-{os.getuid()}"))
 
 
 def folder() -> pathlib.Path:
     return base() / "stoker"
+
+
+def not_ours(path) -> str:
+    """A sentence where somebody else can have written the file or can replace it, else the empty string: libraries and pickles of
+    the cache are run. Asked of the file, where it is there, and of the folders above it up to the cache's own."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    path, top = pathlib.Path(path), base()
+    for place in (path, *(parent for parent in path.parents if parent == top or top in parent.parents)):
+        with contextlib.suppress(FileNotFoundError):
+            facts = os.stat(place)
+            others = facts.st_mode & stat.S_IWOTH or facts.st_mode & stat.S_IWGRP and facts.st_gid != os.getegid()
+            if facts.st_uid not in (os.geteuid(), 0) or others and not (stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_ISVTX):
+                return (f"others can write {place}, and what lies there is run: make it yours alone (chown, chmod go-w), or set "
+                        "XDG_CACHE_HOME to a folder that is")
+    return ""
 
 
 def hold(path: str) -> bool:

@@ -171,9 +171,12 @@ def _written(described: Any, name: str) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stem = folder / f"{called}_{hashlib.sha256(content + text.encode()).hexdigest()[:16]}"
+        unsafe = caches.not_ours(stem)
+        if unsafe:
+            raise ObjectError(unsafe)
         for ending, written in ((".pickle", content), (".py", text.encode())):
             target = stem.with_suffix(ending)
-            if not caches.hold(str(target)):  # unchanged files keep the capture that was made from them
+            if caches.not_ours(target) or not caches.hold(str(target)):  # unchanged files keep the capture that was made from them
                 part = target.with_suffix(f".{os.getpid()}")
                 part.write_bytes(written)
                 part.replace(target)

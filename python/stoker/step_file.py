@@ -16,7 +16,7 @@ from .affine import Merger, thaw
 from .errors import CaptureError
 from .polynomial import Fitter
 
-SCHEMA_VERSION = [1, 3]
+SCHEMA_VERSION = [1, 4]
 
 
 class _Interner:

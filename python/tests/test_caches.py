@@ -9,7 +9,7 @@ import time
 import pytest
 
 from places import PYTHON
-from stoker import caches, step_file
+from stoker import caches, shim, step_file
 
 DAY = 86_400.0
 NOW = 2_000_000_000.0
@@ -100,12 +100,42 @@ def test_a_step_file_that_is_written_there_prunes(tmp_path, monkeypatch):
     assert seen == [1]
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners are those of a Unix")
+def test_what_others_can_write_is_not_run(monkeypatch):
+    library, folder = file("fake-cuda-1.so", 0), caches.folder()
+    assert caches.not_ours(library) == "" == caches.not_ours(folder / "not-there.so")
+    library.chmod(0o646)
+    assert caches.not_ours(library).startswith(f"others can write {library}, and what lies there is run: make it yours alone")
+    library.chmod(0o644)
+    folder.chmod(0o777)
+    assert f"others can write {folder}," in caches.not_ours(library)
+    folder.chmod(0o1777)  # as /tmp: nobody can replace what another one has put there
+    assert caches.not_ours(library) == ""
+    folder.chmod(0o775)
+    monkeypatch.setattr(os, "getegid", lambda: folder.stat().st_gid + 1)
+    assert f"others can write {folder}," in caches.not_ours(library)
+    folder.chmod(0o755)
+    if os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    else:
+        os.chown(library, 54321, -1)
+    assert "others can write" in caches.not_ours(library)
+
+
+def test_a_library_that_others_can_write_is_not_loaded():
+    folder = caches.folder()
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    with pytest.raises(shim.ShimError, match="set XDG_CACHE_HOME to a folder that is"):
+        shim.library_path()
+
+
 @pytest.mark.parametrize(("given", "home", "folder"), [
     ("/caches", "/home/ann", "/caches/stoker"),
     (None, "/home/ann", "/home/ann/.cache/stoker"),
     ("", "/home/ann", "/home/ann/.cache/stoker"),
-    (None, None, "/tmp/.cache/stoker"),
-    (None, "", "/tmp/.cache/stoker"),
+    (None, None, f"/tmp/cache-{os.getuid()}/stoker"),
+    (None, "", f"/tmp/cache-{os.getuid()}/stoker"),
 ])
 def test_the_folder_follows_the_environment_by_the_binarys_rule(monkeypatch, given, home, folder):
     for name, value in (("XDG_CACHE_HOME", given), ("HOME", home)):

@@ -36,7 +36,7 @@ def test_capture_writes_a_file_and_reports_progress(tmp_path):
     steps = [r for r in rows if "done" in r]
     assert steps[0]["done"] == 0 and steps[-1]["done"] == steps[-1]["of"] == 3
     doc = json.loads(gzip.decompress(out.read_bytes()))
-    assert doc["format"] == "stoker-step" and doc["schema_version"] == [1, 3]
+    assert doc["format"] == "stoker-step" and doc["schema_version"] == [1, 4]
     assert doc["name"] == "tiny" and doc["precision"] == "amp-bf16" and doc["dimensions"][0]["default"] == 24
     assert doc["types"][doc["parameters"][0]["type"]] == ["f32", [8, 12]]
     assert out.read_bytes()[4:8] == bytes(4), "gzip's time stamp is zero, so that equal captures are equal files"

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -248,7 +249,8 @@ fs::path cache_folder() {
     return fs::path(xdg) / "stoker";
   }
   const char* home = std::getenv("HOME");
-  return fs::path(home != nullptr && *home != '\0' ? home : "/tmp") / ".cache" / "stoker";
+  if (home != nullptr && *home != '\0') return fs::path(home) / ".cache" / "stoker";
+  return fs::path("/tmp") / ("cache-" + std::to_string(::getuid())) / "stoker";
 }
 
 }  // namespace stoker

@@ -29,7 +29,8 @@ namespace stoker {
 /// (../share/stoker, ../../data ...), or the source tree it was built from.
 [[nodiscard]] Result<std::filesystem::path> data_folder();
 
-/// Folder for what can be made again (captured specs): $XDG_CACHE_HOME/stoker or ~/.cache/stoker.
+/// Folder for what can be made again (captured specs): $XDG_CACHE_HOME/stoker, ~/.cache/stoker, or
+/// without a home /tmp/cache-UID/stoker.
 [[nodiscard]] std::filesystem::path cache_folder();
 
 }  // namespace stoker

@@ -142,25 +142,21 @@ std::string_view capture_precision(Precision precision) {
   return precision == Precision::kTf32 ? "fp32" : name_of(precision);
 }
 
-OptimizerSettings captured_optimizer(const Step& step) {
+OptimizerSettings captured_optimizer(const Step& step, const CapturedOptimizer::Group& group) {
   OptimizerSettings settings;
-  const auto kind = parse_optimizer(step.optimizer.name);
-  if (step.optimizer.name.empty() || !kind) return settings;
+  const std::string& name = parse_optimizer(group.name) ? group.name : step.optimizer.name;
+  const auto kind = parse_optimizer(name);
+  if (!kind) return settings;
   settings.kind = *kind;
-  settings.state_bits = state_bits_named(step.optimizer.name);
-  if (step.optimizer.groups.empty()) return settings;
-  const auto& numbers = step.optimizer.groups.front().numbers;
+  settings.state_bits = state_bits_named(name);
+  const auto& numbers = group.numbers;
   const auto number = [&](const char* key, double otherwise) {
     const auto it = numbers.find(key);
     return it == numbers.end() ? otherwise : it->second;
   };
   settings.momentum = number("momentum", 0);
   settings.nesterov = number("nesterov", 0) != 0;
-  for (const auto& group : step.optimizer.groups) {
-    const auto it = group.numbers.find("weight_decay");
-    if (it != group.numbers.end())
-      settings.weight_decay = std::max(settings.weight_decay, it->second);
-  }
+  settings.weight_decay = number("weight_decay", 0);
   settings.centered = number("centered", 0) != 0;
   settings.amsgrad = number("amsgrad", 0) != 0;
   settings.history =
@@ -170,6 +166,20 @@ OptimizerSettings captured_optimizer(const Step& step) {
   if (number("fused", 0) != 0) settings.loop = OptimizerLoop::kFused;
   else if (number("foreach", 1) == 0) settings.loop = OptimizerLoop::kForLoop;
   else if (number("foreach", 0) != 0) settings.loop = OptimizerLoop::kForeach;
+  return settings;
+}
+
+OptimizerSettings captured_optimizer(const Step& step) {
+  const auto kind = parse_optimizer(step.optimizer.name);
+  if (step.optimizer.name.empty() || !kind) return {};
+  if (step.optimizer.groups.empty()) {
+    return OptimizerSettings{.kind = *kind, .state_bits = state_bits_named(step.optimizer.name)};
+  }
+  OptimizerSettings settings = captured_optimizer(step, step.optimizer.groups.front());
+  for (const CapturedOptimizer::Group& group : step.optimizer.groups) {
+    const double decay = captured_optimizer(step, group).weight_decay;
+    settings.weight_decay = std::max(settings.weight_decay, decay);
+  }
   return settings;
 }
 

@@ -162,6 +162,9 @@ struct Job {
 
 /// The optimizer that the capture function returned, or the default when it returned none.
 [[nodiscard]] OptimizerSettings captured_optimizer(const Step& step);
+/// What steps one of its groups, with the group's own weight decay.
+[[nodiscard]] OptimizerSettings captured_optimizer(const Step& step,
+                                                   const CapturedOptimizer::Group& group);
 
 /// Numbers that no machine could make sense of: batch 0, negative counts.
 [[nodiscard]] Status check_job(const Job& job);

@@ -143,6 +143,7 @@ struct CapturedOptimizer {
   std::string class_name;  ///< in Python, where it is not PyTorch's own: "lion_pytorch.Lion"
   struct Group {
     std::map<std::string, double> numbers;  ///< lr, weight_decay, momentum, nesterov (0/1) ...
+    std::string name = {};                  ///< what steps this group; empty: the optimizer's name
   };
   std::vector<Group> groups;
 };
@@ -152,6 +153,9 @@ struct CapturedTraining {
   std::optional<bool> clip;         ///< clip_grad_norm_
   std::optional<bool> ema;          ///< a moving average of the model
   std::optional<bool> grad_scaler;  ///< torch.amp.GradScaler
+  /// Where there are several moving averages, or one of a part: what stands before the names of the
+  /// parameters and buffers that each of them copies, "" for all.
+  std::vector<std::string> averages;
 };
 
 enum class CaptureKind : std::uint8_t { kCuda, kFakeCuda, kFakeCpu };

@@ -261,6 +261,7 @@ class Builder {
     if (groups == nullptr || !groups->is_array()) return;
     for (const Json& from : *groups) {
       CapturedOptimizer::Group group;
+      group.name = text(from, "optimizer");
       for (const auto& [key, value] : from.items()) {
         if (value.is_number()) group.numbers[key] = value.as_double();
         if (value.is_bool()) group.numbers[key] = value.as_bool() ? 1 : 0;
@@ -291,6 +292,7 @@ class Builder {
         *into = flag(*said, std::string("training.") + key);
       }
     }
+    read_sentences(it->find("averages"), training.averages);
   }
 
   void read_diagnostics() {

@@ -42,10 +42,11 @@ TEST(StepReader, ReadsWhatTheCaptureSaidOfTheLoop) {
 
   auto json = replaced(linear_step_json(), "\"gradient\": 5",
                        "\"gradient\": 5, \"group\": 0, \"updated\": false");
-  json = replaced(json, "\"diagnostics\": {}",
-                  R"("training": {"clip": true, "ema": false}, "optimizer": {"name": "lion",
+  json = replaced(
+      json, "\"diagnostics\": {}",
+      R"("training": {"clip": true, "ema": false, "averages": ["", "g"]}, "optimizer": {"name": "lion",
                      "class": "lion_pytorch.Lion", "groups": [{"lr": 1, "betas": [0.9, 0.99],
-                     "nesterov": true}]}, "diagnostics": {})");
+                     "nesterov": true}, {"optimizer": "adam"}]}, "diagnostics": {})");
   const auto step = parse_step(json, "test");
   ASSERT_TRUE(step) << step.error().text();
   EXPECT_EQ(step->training.clip, true);
@@ -55,6 +56,9 @@ TEST(StepReader, ReadsWhatTheCaptureSaidOfTheLoop) {
   EXPECT_EQ(step->optimizer.class_name, "lion_pytorch.Lion");
   const std::map<std::string, double> numbers{{"lr", 1}, {"nesterov", 1}};
   EXPECT_EQ(step->optimizer.groups.at(0).numbers, numbers);
+  EXPECT_EQ(step->optimizer.groups.at(0).name, "");
+  EXPECT_EQ(step->optimizer.groups.at(1).name, "adam");
+  EXPECT_EQ(step->training.averages, (std::vector<std::string>{"", "g"}));
 }
 
 struct Damage {

@@ -15,7 +15,7 @@ from . import hints
 from .facade.fake_data import FakeData
 from .recording import beside
 from .runs import TIME_LIMIT_S, Runs, TooLongError
-from .settings import micro_batches
+from .settings import micro_batches, residents
 from .world import Fact, Gpu, Outcome, Request
 
 _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
@@ -318,6 +318,7 @@ class _Capture:
         if dimension.degree:
             beside.straighten_workspaces(raws, sizes)
         self._host_memory(raws, own)
+        self._residents(outcomes, sizes, own)
         if not dimension.degree:
             self._drop_validation(own, dimension.default)
         notes = list(dict.fromkeys([*self.notes, *own.notes]))
@@ -355,11 +356,19 @@ class _Capture:
         own_bytes = own.own_bytes if own.own_bytes >= _LEAST_OWN_BYTES else 0
         if self.gpu is not None or own_bytes + own.build_bytes <= 0:
             return
-        beside.hold(raws, own_bytes + own.build_bytes)
+        beside.hold(raws, [own_bytes + own.build_bytes] * len(raws))
         words = [f"{own_bytes / 2**20:.0f} MiB of the script's own data on the host"] if own_bytes else []
         words += [f"{own.build_bytes / 2**20:.0f} MiB that PyTorch's GPU build takes beyond its CPU build"] if own.build_bytes > 0 else []
         own.facts = [f for f in own.facts if f.setting != "script-memory"]
         own.facts.append(Fact("script-memory", own_bytes + own.build_bytes, " and ".join(words)))
+
+    def _residents(self, outcomes: list, sizes: list, own: Outcome) -> None:
+        """What the script keeps on the GPU and no step shows."""
+        fact = residents.fact(own.resident_bytes, own.largest_resident)
+        if fact is not None:
+            counts = [o.resident_bytes for o in outcomes]
+            beside.hold([o.raw for o in outcomes], beside.on_a_line(counts, sizes), "kept beside the step")
+            own.facts.append(fact)
 
     def _drop_validation(self, own: Outcome, batch: int) -> None:
         """A step of one batch alone answers for no larger one."""

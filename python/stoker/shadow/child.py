@@ -217,6 +217,11 @@ def _wait_for_threads() -> None:
 
 def _what_was_seen(world) -> str:
     watcher = world.watcher
+    if not watcher.calls and world.by_function:
+        name, site = world.by_function
+        world.outcome.hint = (": update the weights by an optimizer of torch.optim (parameter.grad = gradient; optimizer.step()), or "
+                              "name a function that returns the model: FILE.py:FUNCTION")
+        return f"{site} takes gradients by {name}, and no optimizer updates the weights by them"
     if not watcher.optimizers:
         return "it ended without an optimizer and without a backward"
     if not watcher.calls:

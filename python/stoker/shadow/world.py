@@ -75,6 +75,9 @@ class Outcome:
     loader_batches: list = field(default_factory=list)  # of the loaders that every step takes a batch from
     sizes: list = field(default_factory=list)  # of the first model's arguments
     own_bytes: int = 0  # of the host, that the script holds beside its model when it begins to train
+    averages: list = field(default_factory=list)  # averages.Average: copies of weights that the loop keeps up to date
+    resident_bytes: int = 0  # of the GPU: what the script keeps there beside the step and the averages
+    largest_resident: str = ""  # type and shape of the largest of it
     build_bytes: int = 0  # of the host: what PyTorch's build takes beyond that of its CPU build
     starts_processes: bool = False  # of its own, with multiprocessing
     starts: list = field(default_factory=list)  # (line, command) of scripts that it starts, which are not run
@@ -119,6 +122,7 @@ class World:
         self.progress = lambda text: None
         self.scratch = ""  # folder of what the run writes
         self.wait_for_forked = lambda: None
+        self.by_function: tuple | None = None  # (transform, line) where it has asked torch.func for gradients
         self.read_input: Site | None = None  # where the script has read its standard input
         self.catches_out_of_memory = False  # the script's text speaks of that error
         self.counted_gpus: Site | None = None  # where it has asked how many GPUs there are

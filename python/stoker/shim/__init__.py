@@ -101,6 +101,9 @@ def library_path(say=lambda text: None) -> pathlib.Path:
     version = torch_version(folder)[0]
     key = hashlib.sha256(f"{version} {folder}".encode() + SOURCE.read_bytes()).hexdigest()[:16]
     out = caches.folder() / f"fake-cuda-{version}-{key}.so"
+    unsafe = caches.not_ours(out)
+    if unsafe:
+        raise ShimError(unsafe)
     if out.exists():
         return out
     compiler = find_compiler()

@@ -107,7 +107,7 @@ def test_an_object_can_be_captured_again(on_cuda):
 def test_training_says_what_was_said_and_no_more(on_cuda):
     assert "training" not in capture(linear())
     doc = capture(linear(clip=True, ema=False))
-    assert doc["training"] == {"clip": True, "ema": False} and doc["schema_version"] == [1, 3]
+    assert doc["training"] == {"clip": True, "ema": False} and doc["schema_version"] == [1, 4]
 
 
 def test_a_scaler_object_counts_as_on_the_users_machine(on_cuda):

@@ -102,7 +102,7 @@ def test_an_optimizer_that_calls_for_the_loss(answers):
 @pytest.mark.parametrize(("whole", "size", "count", "split"), [
     (64, 16, 4, True), (67, 16, 4, True),  # the last samples are dropped
     (20, 20, 3, False), (20, 10, 10, False),  # pieces of sequences, batch first and time first
-    (20, 40, 2, False), (None, 16, 4, False)])
+    (100, 32, 4, True), (100, 32, 5, False), (20, 40, 2, False), (None, 16, 4, False)])
 def test_parts_that_make_up_the_loaders_batch(whole, size, count, split):
     parts = micro_batches.Parts(count, True, size, 1, sites.Site("train.py", 9))
     assert parts.are_of_one_batch(whole) is split

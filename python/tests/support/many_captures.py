@@ -15,7 +15,8 @@ from places import PYTHON
 from stoker.errors import CaptureError
 from stoker.shadow import command, runs
 
-KEPT = ("name", "mode", "precision", "script", "optimizer", "parameters", "diagnostics", "dimensions", "types", "provenance", "compiled")
+KEPT = ("name", "mode", "precision", "script", "optimizer", "parameters", "diagnostics", "dimensions", "types", "provenance", "compiled",
+        "training", "storages", "buffers")
 
 
 def of(scripts: dict, flags: dict, folder: pathlib.Path) -> dict:
@@ -39,7 +40,8 @@ def answer(case: dict) -> dict:
         doc = command.here("train.py", case.get("words", []), options, lambda text: None)
     except CaptureError as error:
         return {"code": 3, "said": f"{getattr(error, 'traceback_text', '')}\n{error}"}
-    return {"code": 0, "said": "", **{key: doc[key] for key in KEPT if key in doc}, "events": len(doc["events"])}
+    return {"code": 0, "said": "", **{key: doc[key] for key in KEPT if key in doc}, "events": len(doc["events"]),
+            "operators": [doc["strings"]["operators"][event[1]] for event in doc["events"] if event[0] == "o"]}
 
 
 def main() -> None:

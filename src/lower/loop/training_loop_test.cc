@@ -178,6 +178,25 @@ TEST(Update, ScalerClippingAndAverageLeaveNothingBehindAndKeepTheirCopies) {
   }
 }
 
+TEST(Update, EachAverageCopiesTheModelOfItsName) {
+  const auto kept = [](std::vector<std::string> averages) {
+    Job job = plain_job();
+    job.ema = true;
+    Step step = linear_step();
+    step.training.averages = std::move(averages);
+    step.parameters.front().name = "g.weight";
+    const auto program = lower(step, job, ampere());
+    EXPECT_TRUE(program) << program.error().text();
+    Live live(*program);
+    live.iterate();
+    return live.live(BufferRole::kModelBuffer);
+  };
+  const Bytes none = kept({"d"});
+  EXPECT_EQ(kept({}) - none, kWeight);
+  EXPECT_EQ(kept({"g"}) - none, kWeight);
+  EXPECT_EQ(kept({"", "g", "d"}) - none, 2 * kWeight);
+}
+
 TEST(Update, ComesAfterTheCopyBackFromBuckets) {
   Job job = plain_job();
   job.gpus = 2;

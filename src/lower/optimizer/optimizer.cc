@@ -18,10 +18,27 @@ constexpr int kQuantisedBits = 8;
 /// The settings that one group steps with.
 OptimizerSettings settings_of(const OptimizerSettings& settings,
                               const std::vector<GroupSettings>& groups, std::int32_t group) {
-  OptimizerSettings own = settings;
-  if (groups.empty()) return own;
+  if (groups.empty()) return settings;
   const std::size_t last = groups.size() - 1;
-  own.weight_decay = groups[std::min(static_cast<std::size_t>(group), last)].weight_decay;
+  const GroupSettings& one = groups[std::min(static_cast<std::size_t>(group), last)];
+  OptimizerSettings own = one.own.value_or(settings);
+  own.weight_decay = one.weight_decay;
+  return own;
+}
+
+bool same_optimizer(const OptimizerSettings& a, const OptimizerSettings& b) {
+  return a.kind == b.kind && a.state_bits == b.state_bits && a.momentum == b.momentum &&
+         a.nesterov == b.nesterov && a.centered == b.centered && a.amsgrad == b.amsgrad &&
+         a.history == b.history;
+}
+
+/// What steps a group of the capture, in the loop of `settings` where a request chose one.
+OptimizerSettings of_group(const Step& step, const CapturedOptimizer::Group& group,
+                           const OptimizerSettings& captured, const OptimizerSettings& settings) {
+  OptimizerSettings own = captured_optimizer(step, group);
+  if (settings.loop == captured.loop) return own;
+  own.loop = settings.loop;
+  own.loop_asked = settings.loop_asked;
   return own;
 }
 
@@ -74,15 +91,17 @@ TrainedParameter trained_parameter(const Step& step, const Sizes& sizes, const P
 
 std::vector<GroupSettings> optimizer_groups(const Step& step, const OptimizerSettings& settings) {
   std::vector<GroupSettings> groups;
+  const OptimizerSettings all = captured_optimizer(step);
   for (const CapturedOptimizer::Group& group : step.optimizer.groups) {
-    const auto it = group.numbers.find("weight_decay");
-    groups.push_back({it == group.numbers.end() ? 0 : it->second});
+    const OptimizerSettings own = of_group(step, group, all, settings);
+    GroupSettings& added = groups.emplace_back(GroupSettings{own.weight_decay});
+    const bool as_all = same_optimizer(own, all) && own.loop == settings.loop;
+    if (same_optimizer(settings, all) && !as_all) added.own = own;
   }
   if (groups.empty()) return {{settings.weight_decay}};
   const auto decays = [](const GroupSettings& g) { return g.weight_decay != 0; };
   const bool any = std::any_of(groups.begin(), groups.end(), decays);
-  const double captured = captured_optimizer(step).weight_decay;
-  if (settings.weight_decay == captured) return groups;
+  if (settings.weight_decay == all.weight_decay) return groups;
   for (GroupSettings& group : groups) {
     if (!any || decays(group)) group.weight_decay = settings.weight_decay;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lower/common/emitter.h"
@@ -24,6 +25,8 @@ struct TrainedParameter {
 /// What one parameter group has for itself. PyTorch steps group after group.
 struct GroupSettings {
   double weight_decay = 0;
+  /// What steps this group, where it is not the settings of all.
+  std::optional<OptimizerSettings> own = {};
 };
 
 /// The parameter as the optimizer sees it, its sizes at one batch.
@@ -31,8 +34,9 @@ struct GroupSettings {
                                                  const Parameter& parameter, ModuleId module);
 
 /// The groups that the capture function's optimizer had, with `settings` over them: a weight decay
-/// other than the captured one applies to the groups that had any, or to all if none had. One group
-/// where the capture returned no optimizer.
+/// other than the captured one applies to the groups that had any, or to all if none had. Groups
+/// that another optimizer of the capture steps keep theirs, unless `settings` name another one. One
+/// group where the capture returned no optimizer.
 [[nodiscard]] std::vector<GroupSettings> optimizer_groups(const Step& step,
                                                           const OptimizerSettings& settings);
 

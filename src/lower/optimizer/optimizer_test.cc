@@ -330,6 +330,33 @@ TEST(Optimizer, GroupsKeepTheirOwnWeightDecay) {
   EXPECT_EQ(decays(step, 0.2), (std::vector<double>{0.2, 0.2}));  // none had any
 }
 
+TEST(Optimizer, GroupsThatAnotherOneStepsKeepItsState) {
+  Step step = parse_step(testing_support::linear_step_json(), "test").value();
+  step.optimizer.name = "sgd";
+  step.optimizer.groups = {{{{"momentum", 0.9}}}, {{{"weight_decay", 0.1}}, "adamw"}, {{}}};
+  const auto state = [&](const OptimizerSettings& settings) {
+    Program program;
+    Emitter emit(program);
+    emit_optimizer_step(emit, settings, optimizer_groups(step, settings),
+                        {{kMiB, DType::kF32, ModuleId{}, 0},
+                         {4 * kMiB, DType::kF32, ModuleId{}, 1},
+                         {16 * kMiB, DType::kF32, ModuleId{}, 2}});
+    testing_support::Live live(program);
+    live.iterate();
+    return live.live(BufferRole::kOptimizerState);
+  };
+  OptimizerSettings settings = captured_optimizer(step);
+  EXPECT_EQ(settings.kind, OptimizerKind::kSgd);
+  EXPECT_EQ(settings.weight_decay, 0.1);
+  EXPECT_EQ(state(settings), (1 + 2 * 4) * kMiB);  // the last group has no momentum
+  settings.loop = OptimizerLoop::kForLoop;
+  EXPECT_EQ(state(settings), (1 + 2 * 4) * kMiB);
+  settings.kind = OptimizerKind::kLion;  // asked for in place of them
+  EXPECT_EQ(state(settings), (1 + 4 + 16) * kMiB);
+  step.optimizer.groups[1].name = "unheard of";
+  EXPECT_EQ(state(captured_optimizer(step)), kMiB);
+}
+
 TEST(Optimizer, ACapturedOneBringsItsLoopAndItsState) {
   Step step = parse_step(testing_support::linear_step_json(), "test").value();
   step.optimizer.name = "adafactor";

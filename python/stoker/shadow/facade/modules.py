@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 
 import torch
@@ -227,12 +228,18 @@ def _pretrained(world) -> None:
     torch.hub.load_state_dict_from_url = load_state_dict_from_url
 
 
+# Calls of one model with arguments of the same sizes that are run in a step, before its forward has begun and after.
+_PASSES_BEFORE, _PASSES_WITHIN = 8, 256
+
+
 class Shortcuts:
     """Calls of a model whose answer is known: passes without gradient, and parts of accumulation that are only counted."""
 
     def __init__(self, world):
         self._world = world
         self._known: dict = {}
+        self._record = None  # the step in which passes are counted
+        self._passes: collections.Counter = collections.Counter()
 
     def _key(self, module, args, kwargs):
         def plain(leaf):
@@ -243,23 +250,33 @@ class Shortcuts:
         leaves, form = pytree.tree_flatten((args, kwargs))
         return id(module), module.training, torch.is_grad_enabled(), tuple(plain(leaf) for leaf in leaves), str(form)
 
-    def _applies(self, module) -> bool:
+    def _applies(self, key) -> bool:
+        return self._world.watcher.only_counts() or not torch.is_grad_enabled() and self._is_one_of_many(key)
+
+    def _is_one_of_many(self, key) -> bool:
+        """Whether a pass without gradient, as those of a teacher are, is run too often to be one that the step needs. Those of a
+        validation and of an episode come before the step's forward."""
+        record = self._world.watcher.record
+        if record is not self._record:
+            self._record, self._passes = record, collections.Counter()
+        self._passes[key] += 1
+        within = record is not None and record.begun
+        return self._passes[key] > (_PASSES_WITHIN if within else _PASSES_BEFORE)
+
+    def _is_call_of_the_loop(self, module) -> bool:
         watcher = self._world.watcher
-        if not self._world.on_gpu or watcher.depth != 1 or id(module) not in watcher.roots:
-            return False
-        return not torch.is_grad_enabled() or watcher.only_counts()
+        return self._world.on_gpu and watcher.depth == 1 and id(module) in watcher.roots
 
     def stand_in(self, module, args, kwargs):
-        if not self._applies(module):
+        if not self._is_call_of_the_loop(module):
             return None
-        known = self._known.get(self._key(module, args, kwargs))
-        if known is None:
-            return None
-        return lambda: self._fresh(module, *known)
+        key = self._key(module, args, kwargs)
+        applies = self._applies(key)
+        known = self._known.get(key)
+        return (lambda: self._fresh(module, *known)) if applies and known is not None else None
 
     def remember(self, module, args, kwargs, out) -> None:
-        watcher = self._world.watcher
-        if not self._world.on_gpu or watcher.depth != 1 or id(module) not in watcher.roots:
+        if not self._is_call_of_the_loop(module):
             return
         leaves, form = pytree.tree_flatten(out)
         if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
@@ -278,6 +295,8 @@ class Shortcuts:
                 continue
             shape, stride, dtype, wants = item
             tensor = torch.empty_strided(shape, stride, dtype=dtype, device="cuda")
+            if not torch.is_grad_enabled():
+                self._world.watcher.stands_in(tensor)
             made.append(_Stub.apply(anchor, tensor) if wants and torch.is_grad_enabled() and anchor is not None else tensor)
         return pytree.tree_unflatten(made, form)
 

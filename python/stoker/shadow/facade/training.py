@@ -15,10 +15,14 @@ def install(world) -> None:
     profiler.install(world)
     _optimizers(world)
     _backward(world)
+    _functions(world)
     _scaler(world)
     _clipping(world)
     _autocast(world)
     _printing(world)
+
+
+_RUN = ("Muon",)  # PyTorch's own optimizers whose step runs for what it multiplies
 
 
 def _optimizers(world) -> None:
@@ -32,7 +36,7 @@ def _optimizers(world) -> None:
         if step is None or cls in wrapped:
             return
         wrapped.add(cls)
-        own = not cls.__module__.startswith("torch.optim")
+        own = not cls.__module__.startswith("torch.optim") or cls.__name__ in _RUN
 
         @functools.wraps(step)
         def watched(self, *args, **kwargs):
@@ -120,6 +124,18 @@ def _backward(world) -> None:
             return tuple(found)
 
     torch.autograd.grad = grad
+
+
+def _functions(world) -> None:
+    """Transforms of torch.func that give gradients: a loop that updates weights by them makes no step that can be told."""
+    for name in ("grad", "grad_and_value", "vjp", "jacrev"):
+        original = getattr(torch.func, name)
+
+        def asked(*args, original=original, name=name, **kwargs):
+            world.by_function = world.by_function or (f"torch.func.{name}", sites.here(2))
+            return original(*args, **kwargs)
+
+        setattr(torch.func, name, functools.wraps(original)(asked))
 
 
 class _Scaler:

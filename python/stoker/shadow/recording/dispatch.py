@@ -150,9 +150,10 @@ class Shadow(TorchDispatchMode):
                 recorder.values = values.table
                 return recorder.__torch_dispatch__(func, types, args, kwargs)
             handler = operators.HANDLERS.get(func)
-            if handler is not None:
-                return handler(*args)
-            return func(*args, **kwargs)
+            out = handler(*args) if handler is not None else func(*args, **kwargs)
+        if watcher.stepping:
+            watcher.products.saw(func, args, out)
+        return out
 
     def note_bounded(self, func, tensor) -> None:
         """Says that the size of a result was taken to be the largest possible."""

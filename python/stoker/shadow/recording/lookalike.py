@@ -36,6 +36,8 @@ def of(func, args, kwargs, fake_mode):
         if not isinstance(leaf, torch.Tensor):
             return leaf
         with fake_mode:
+            if leaf.layout is not torch.strided:  # a dense one stands for it
+                return torch.empty(tuple(leaf.shape), dtype=leaf.dtype, device=device)
             return torch.empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype, device=device)
 
     return pytree.tree_map(fake, out)

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ...tracing.one_step import RawStep
-from . import names
+from . import beside, names
 
 _HOST_KINDS = ("parameter", "buffer", "input")
 
@@ -36,6 +36,9 @@ class Record:
         self.loader = None
         self.called: set = set()  # ids of modules that the loop has called within the step, with gradients or without
         self.precision: str | None = None
+        self.counted: set = set()  # storages that the step of the step file holds
+        self.stand_ins: dict[int, object] = {}  # storage that a pass without gradient would have made, which was not run -> its line
+        self.begun = False  # a model was called that is trained
 
     def is_empty(self) -> bool:
         return not any(event[0] == "o" for event in self.recorder.events)
@@ -83,6 +86,7 @@ class Record:
 
     def forward_begins(self, module, args, kwargs, loader) -> None:
         """A module of the loop's own is called."""
+        self.begun = True
         self._add_root(module)
         recorder = self.recorder
         recorder.phase("forward")
@@ -283,11 +287,13 @@ class _Builder:
         raw = RawStep()
         parameters, buffers = self._named()
         self._drop_preparation()
+        self._what_stays()
         used = self._used()
         inputs = [s for s in sorted(used) if self.kinds[s] == "input"]
         self._kinds_of_made()
         order = self._order(parameters, buffers, inputs, used)
         self.number = {old: new for new, old in enumerate(order)}
+        self.record.counted = set(order)
         raw.storages = [[self.recorder.bytes[s], self.kinds[s]] for s in order]
         raw.parameters = [self._parameter(*row) for row in parameters]
         raw.buffers = [(name, (*self.recorder.describe(t), self.number[s])) for name, t, s in buffers]
@@ -332,9 +338,20 @@ class _Builder:
     def _drop_preparation(self) -> None:
         self.events, _ = without_preparation(self.events, self.kinds, self.record.inputs)
 
+    def _what_stays(self) -> None:
+        for number in beside.read_by_both(self.record, self.watcher.records):
+            if self.kinds[number] == "input" and number not in self.record.inputs:
+                self.kinds[number] = "buffer"
+
     def _used(self) -> set:
         return {t[3] for e in self.events if e[0] == "o" for t in (*e[5], *e[6])} | \
             {s for s in self.record.inputs if self.kinds[s] == "input"}
+
+    def say_what_was_stood_in(self) -> None:
+        site = next((site for storage, site in self.record.stand_ins.items() if storage in self.number), None)
+        if site is not None:
+            self.watcher.says(f"{site}: what a step needs of passes without gradient is more than was run: only the first of them are "
+                              "counted")
 
     def _kinds_of_made(self) -> None:
         """Tells gradients, results and what stays from what is temporary; marks phases in order."""
@@ -418,7 +435,9 @@ class _Builder:
 
 
 def raw_step(record: Record, watcher) -> RawStep:
-    raw = _Builder(record, watcher).build()
+    builder = _Builder(record, watcher)
+    raw = builder.build()
+    builder.say_what_was_stood_in()
     recorder = record.recorder
     if recorder.item_calls:
         raw.notes["item_calls"] = sum(e == ("s", "item") for e in raw.events)

@@ -14,10 +14,11 @@ import weakref
 import torch
 
 from ...plain import counted
+from ...tracing import operators
 from ...tracing.recorder import Recorder
 from .. import sites
 from ..world import anonymous_bytes
-from . import segment, threads
+from . import segment, threads, updates
 
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
 _SOME_STEPS, _LONG_S = 3, 40.0  # of a script whose steps take long, so many are enough: CPU seconds of the run
@@ -40,6 +41,14 @@ class ScriptRecorder(Recorder):
                 kind = "input"
         return super().add_storage(tensor, kind, byte_count)
 
+    def _record(self, func, args, kwargs, out) -> None:
+        """A sparse tensor, for which a dense one stands, holds its indices and values alone."""
+        super()._record(func, args, kwargs, out)
+        if func is torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors.default:
+            number = self.storage_id(out)
+            if number is not None:
+                self.bytes[number] = sum(t.untyped_storage().nbytes() for t in operators.tensors(args))
+
 
 class Watcher:
     """Follows modules, backwards and optimizers of one run."""
@@ -59,6 +68,7 @@ class Watcher:
         self.roots: dict[int, torch.nn.Module] = {}  # modules that the loop calls itself
         self.loader = None  # the last one that gave a batch
         self.steps = 0
+        self.products = updates.Products()  # of the optimizers' own
         self.stepping = False  # an optimizer is at work
         self.last = ""  # what the loop did last: load, forward, evaluation or step
         self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
@@ -215,6 +225,7 @@ class Watcher:
         """An optimizer's step begins: what it computes belongs to no record."""
         self.turns.take()
         self._kept, self.recorder = self.recorder, None
+        self.products.begin(optimizer)
         self.stepping = True
 
     def resume(self) -> None:
@@ -313,7 +324,7 @@ class Watcher:
 
     def finish(self, record) -> None:
         """Ends the run with this record; None: there was no step to record."""
-        from ..settings import findings
+        from ..settings import findings, residents
 
         if record is None:
             self._world.outcome.kind = "no_step"
@@ -322,8 +333,19 @@ class Watcher:
         self._say_what_differs(record)
         findings.collect(self._world, self, record)
         self._say_what_is_beside()
-        self._world.outcome.raw = segment.raw_step(record, self)
+        self._world.outcome.raw = raw = segment.raw_step(record, self)
+        self._say_what_updates_multiply(raw, record)
+        residents.look_for(self._world, self, record)
         self._world.end()
+
+    def _say_what_updates_multiply(self, raw, record) -> None:
+        """Products of matrices of an optimizer's step become operators of the step that is forecast."""
+        count = self.products.append_to(raw, record.backwards if record.equal_parts() else 1)
+        if count:
+            self._world.note(f"the optimizer's step multiplies matrices: its {counted(count, 'product')} are counted at the end of the "
+                             "backward")
+        for name in sorted(self.products.decomposed):
+            self._world.note(f"{name} in the optimizer's step is not counted")
 
     def _say_what_differs(self, record) -> None:
         """Another step does more in its backward than the one that is kept, or less: a penalty of every sixteenth step, an episode
@@ -378,6 +400,14 @@ class Watcher:
             self.recorder._record(func, args, kwargs, out)
         else:
             self.recorder.add_storage(out, "input")
+
+    def stands_in(self, tensor) -> None:
+        """The tensor is in place of one that a pass would have made."""
+        if self.recorder is not None:
+            self.record.stand_ins[self.recorder.add_storage(tensor, "transient")] = sites.here(2)
+
+    def says(self, sentence: str) -> None:
+        self._world.note(sentence)
 
     def made(self, func, args, kwargs, out):
         """Records an operator that was answered; hands its result on."""

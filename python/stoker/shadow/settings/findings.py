@@ -30,7 +30,7 @@ _OF_THE_COMPILER = {True: 147 << 20, False: 72 << 20}
 _MODELLED = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion", "lbfgs"}
 # Optimizers that are not modelled, and the modelled one that keeps as much beside each parameter.
 _ALIKE = {"adadelta": "adam", "adamax": "adam", "nadam": "adam", "radam": "adam", "rprop": "adam", "sparseadam": "adam",
-          "asgd": "adagrad"}
+          "asgd": "adagrad", "muon": "lion"}
 
 
 def collect(world, watcher, record) -> None:
@@ -67,12 +67,14 @@ def collect(world, watcher, record) -> None:
     retries.look_in(world, own_code)
     outcome.parts = micro_batches.Parts.of(watcher, record, own_code)
     _layout(world, record)
-    averages.look_for(world, watcher, record)
+    outcome.averages = averages.look_for(world, watcher, record)
     if watcher.batches_of_step > max(1, parts if record.equal_parts() else 1):
         world.note(f"a step of the script takes {watcher.batches_of_step} batches of its DataLoader: samples a second and an epoch's "
                    "length count one of them")
     outcome.training = {key: True for key, setting in (("clip", "clip"), ("grad_scaler", "grad-scaler"), ("ema", "ema"))
                         if setting in world.facts} or None
+    if len(outcome.averages) > 1 or any(average.of for average in outcome.averages):
+        outcome.training["averages"] = [average.of for average in outcome.averages]
 
 
 def build_bytes(for_gpus: bool, with_compiler: bool) -> int:
@@ -152,17 +154,18 @@ def _optimizer(world, watcher, record, outcome) -> None:
     for optimizer in used:
         everything = types.SimpleNamespace(parameters=lambda o=optimizer: (p for g in o.param_groups for p in g["params"]))
         row, note = training.optimizer(types.SimpleNamespace(optimizer=optimizer, module=everything))
-        alike = _ALIKE.get(row["name"]) or _by_state(optimizer, row)
+        alike = _by_state(optimizer, row) or _ALIKE.get(row["name"])
         if alike:
             world.note(f"{row['name']} is not modelled: taken for {alike}, which keeps as much for a parameter")
             row = dict(row, name=alike, **{"class": f"torch.optim.{type(optimizer).__name__}"})
+            if isinstance(optimizer, torch.optim.SparseAdam):
+                world.note("sparse gradients: the update is timed as one of all rows, and takes no memory for rows that no batch names")
+                row["groups"] = [dict(group, fused=True) for group in row["groups"]]
         described.append(row)
         if note:
             world.note(note)
-    outcome.optimizer = dict(described[0], groups=[group for row in described for group in row["groups"]])
-    if len({row["name"] for row in described}) > 1:
-        names = ", ".join(row["name"] for row in described)
-        world.note(f"the script's optimizers are of several kinds ({names}): all are taken for the first")
+    others = [dict(group, optimizer=row["name"]) for row in described[1:] for group in row["groups"]]
+    outcome.optimizer = dict(described[0], groups=[*described[0]["groups"], *others])
     name, site = watcher.made_at[id(used[0])]
     kinds = ", ".join(dict.fromkeys(watcher.made_at[id(o)][0] for o in used))
     words = name if len(used) == 1 else f"{len(used)} optimizers ({kinds})"

@@ -31,9 +31,11 @@ class Parts:
         return self.site is not None and self.batches <= 1
 
     def are_of_one_batch(self, whole: int | None) -> bool:
-        """Whether they make up the loader's batch, as far as it can be divided: pieces of its sequences, and several views of its
-        samples, do not."""
-        return self.may_be_many() and self.equal and self.count > 1 and bool(self.size and whole) and whole // self.size == self.count
+        """Whether they make up the loader's batch, the last of them with what is left or without it: pieces of its sequences, and
+        several views of its samples, do not."""
+        if not (self.may_be_many() and self.equal and self.count > 1 and self.size and whole):
+            return False
+        return self.count in (whole // self.size, -(-whole // self.size))
 
     def are(self, size: int, count: int) -> bool:
         return self.equal and (self.size, self.count) == (size, count)
@@ -50,8 +52,9 @@ def told(own: Outcome) -> str:
     for fact in own.facts:
         if fact.setting == "batch":
             fact.value, fact.words, fact.site = parts.size, f"batch {parts.size}, a part of the DataLoader's {whole}", parts.site
-    return (f"{parts.site}: a batch of the DataLoader ({whole}) is taken in {parts.count} parts, whose gradients are accumulated: --batch "
-            "is the size of one part")
+    rest = ", the last of them smaller" if parts.count * parts.size > whole else ""
+    return (f"{parts.site}: a batch of the DataLoader ({whole}) is taken in {parts.count} parts{rest}, whose gradients are accumulated: "
+            "--batch is the size of one part")
 
 
 def _inner_loop(files: list) -> sites.Site | None:

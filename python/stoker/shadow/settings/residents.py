@@ -1,0 +1,64 @@
+"""Tensors that the script keeps on the GPU and whose memory no step shows: networks that only a validation calls, data of a
+later step, weights of the best epoch."""
+
+from __future__ import annotations
+
+import gc
+
+import torch
+
+from ...tracing.recorder import DTYPES
+from ..sites import Site
+from ..world import Fact
+from .averages import Kept, address_of
+
+_LEAST_BYTES = 1 << 20  # less is lost among what the allocator keeps anyway
+
+
+def look_for(world, watcher, record) -> None:
+    """Adds up what lies on the device beside the step and its averages."""
+    if not world.on_gpu:
+        return
+    gc.unfreeze()  # what is frozen is not among the collector's objects
+    kept = Kept(watcher, record)
+    known = set().union(*(average.addresses for average in world.outcome.averages))
+    found: dict[int, torch.Tensor] = {}
+    for tensor in gc.get_objects():
+        if isinstance(tensor, torch.Tensor) and address_of(tensor) not in known and kept.is_untouched(tensor):
+            found.setdefault(address_of(tensor), tensor)
+    world.outcome.resident_bytes = sum(t.untyped_storage().nbytes() for t in found.values())
+    grown = _grown(watcher, record, kept, known)
+    if grown >= _LEAST_BYTES:
+        world.note(f"{mebibytes(grown)} that a step makes stay on the GPU when the next one is over: where each step adds as much (a "
+                   "replay buffer, a list of results, a sum of losses with its graph), the memory grows beyond this forecast")
+    if found:
+        largest = max(found.values(), key=lambda t: t.untyped_storage().nbytes())
+        world.outcome.largest_resident = f"{DTYPES.get(largest.dtype, largest.dtype)} {'x'.join(map(str, largest.shape))}"
+
+
+def _grown(watcher, record, kept, known: set) -> int:
+    """Bytes that the step has made, or brought to the device, and that outlive the next one, weights and averages left out."""
+    others = [other for other in watcher.records if other is not record]
+    if not others or watcher.records[-1] is record:
+        return 0
+    recorder, later = record.recorder, others[-1].recorder
+    read_later = {t[3] for event in later.events if event[0] == "o" for t in event[5]}
+    made = {event[1] for event in recorder.events if event[0] == "a"}
+    total = 0
+    for number, address in recorder._addresses.items():
+        if address in known or kept.owns(address):
+            continue
+        if number in made or recorder.kinds[number] == "input" and later._ids.get(address) not in read_later:
+            total += recorder.bytes[number]
+    return total
+
+
+def mebibytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB"
+
+
+def fact(count: int, largest: str) -> Fact | None:
+    """The finding that tells of so many bytes; None: they are too few to matter."""
+    if count < _LEAST_BYTES:
+        return None
+    return Fact("resident", count, f"{mebibytes(count)} on the GPU beside the step (the largest: {largest})", Site())
