@@ -4,12 +4,14 @@
 #include <cmath>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "forecast/cost.h"
 #include "forecast/lost_compiler.h"
 #include "forecast/memory_model.h"
 #include "forecast/node_share.h"
 #include "forecast/settings.h"
+#include "forecast/short_batch.h"
 #include "lower/loop/backend_of.h"
 #include "lower/loop/lower.h"
 #include "timing/learned/learned_pace.h"
@@ -213,12 +215,6 @@ void add_utilization(const Scenario& s, Forecast& f) {
   f.mfu.high = std::max(f.mfu.high, f.mfu.value);
 }
 
-/// Samples of the batch that ends an epoch of one GPU, where it is a smaller one; 0: none is.
-std::int64_t short_batch(const Scenario& s) {
-  if (s.loader.drop_last || s.dataset_samples <= 0) return 0;
-  return (s.dataset_samples + s.job.gpus - 1) / s.job.gpus % s.job.batch;  // padded to equal shares
-}
-
 /// `fixed`: share of a step that the short batch at the end takes as well.
 void add_epoch(const Scenario& s, double fixed, Forecast& f) {
   if (s.dataset_samples <= 0) return;
@@ -226,9 +222,9 @@ void add_epoch(const Scenario& s, double fixed, Forecast& f) {
   if (a_step > s.dataset_samples) {
     f.diagnostics.add(
         "epoch_below_step", Severity::kWarning,
-        "an epoch of " + with_commas(s.dataset_samples) + " samples is less than one step of " +
+        "an epoch of " + counted(s.dataset_samples, "sample") + " is less than one step of " +
             with_commas(a_step) +
-            " (batch x GPUs x accumulate): a loop with drop_last makes no step at all, one without "
+            " (batch x GPUs x accumulate): a loop with drop_last makes no step at all, any other "
             "a smaller one than is forecast here; take fewer GPUs or a smaller batch");
   }
   // Beside whole batches at their rate: the first one's coming, and what a short one costs more.
@@ -276,6 +272,11 @@ LoaderSettings loader_of(const Scenario& s) {
 
 Consumer consumer_of(const Scenario& s, const StepTime& time) {
   return slower_consumer(time, s.job.accumulate, 1);
+}
+
+std::int64_t short_batch(const Scenario& s) {
+  if (s.loader.drop_last || s.dataset_samples <= 0) return 0;
+  return (s.dataset_samples + s.job.gpus - 1) / s.job.gpus % s.job.batch;  // padded to equal shares
 }
 
 double fixed_share(const Scenario& s, const StepTime& time, const Knowledge& knowledge) {

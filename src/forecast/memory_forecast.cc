@@ -22,6 +22,13 @@ std::string out_of_memory_words(Bytes needed, Bytes usable) {
          " where nothing limits it): the system swaps, or ends it";
 }
 
+/// What a forecast rests on beside the simulation, where that left repetitions out unproven.
+std::string presumed_words(bool presumed) {
+  return presumed ? "; of many micro-batches those are left out that follow hundreds which changed "
+                    "no segment"
+                  : "";
+}
+
 /// `band` is that of the device's peak: its parts are known as well, or as badly.
 Figure bytes_figure(Bytes value, Band band, const std::string& basis) {
   return with_band(static_cast<double>(value.count()), band, basis);
@@ -219,8 +226,8 @@ MemoryForecast forecast_memory(const Program& program, const Machine& machine,
   forecast.failure_words = verdict.failure_words;
   const MemoryErrorCase error = with_compiler(
       with_private_pool(knowledge.memory_case(error_case), program, forecast.outcome), program);
-  const std::string basis =
-      std::string(memory_model_of(machine.device).simulation) + "; " + error.basis;
+  const std::string basis = std::string(memory_model_of(machine.device).simulation) +
+                            presumed_words(forecast.outcome.presumed > 0) + "; " + error.basis;
   const Bytes device_peak = forecast.outcome.reserved_peak + outside_bytes(program);
   const Band band = error.band_at(device_peak);
   forecast.device_peak = bytes_figure(device_peak, band, basis);
@@ -302,8 +309,12 @@ Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& m
       knowledge.memory_case(memory_error_case(program, job, machine)), program);
   if (program.cuda_graphs)
     error = with_private_pool(error, program, replay(program, replay_options(machine, allocator)));
-  limits.basis =
-      std::string(memory_model_of(machine.device).simulation) + " under capacity; " + error.basis;
+  bool presumed = nominal.presumed;
+  const auto tell_basis = [&] {
+    limits.basis = std::string(memory_model_of(machine.device).simulation) + " under capacity" +
+                   presumed_words(presumed) + "; " + error.basis;
+  };
+  tell_basis();
   if (nominal.batch == 0) return limits;
   const LowerAt near = [&](std::int64_t batch) {  // both begin where the first search ended
     return batch == nominal.batch ? Result<Program>(program) : lower_at(batch);
@@ -319,12 +330,15 @@ Result<BatchLimits> limits_of(const Step& step, const Job& job, const Machine& m
     const Bytes filling = forecast_that_fills(
         sure, [&](Bytes forecast) { return 1 + error.need_above(forecast, 0); });
     const auto safe = TRY(search(near, filling, nominal.batch, CacheFlush::kNever));
+    presumed = presumed || safe.presumed;
     limits.low = std::min(safe.batch, limits.value);
   }
   const Bytes overflowing = forecast_that_fills(
       usable, [&](Bytes forecast) { return 1 - std::min(error.band_at(forecast).below, 0.9); });
   const auto lucky = TRY(search(near, overflowing, nominal.batch));
   limits.high = std::max(lucky.batch, limits.value);
+  presumed = presumed || lucky.presumed;
+  tell_basis();
   return limits;
 }
 

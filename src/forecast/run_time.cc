@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "forecast/forecast.h"
+#include "forecast/short_batch.h"
 #include "forecast/start_up.h"
 
 namespace stoker {
@@ -48,10 +49,10 @@ Figure validation(const Scenario& s, const Forecast& f) {
 }
 
 /// What a smaller last batch takes more than its share of a full step; the samples themselves are
-/// in the epoch's time already.
-double last_batch_excess(const Forecast& f) {
+/// in the epoch's time already, and where the data set leaves such a batch over, all of it is.
+double last_batch_excess(const Scenario& s, const Forecast& f) {
   const PassTime* pass = pass_of(f, "last batch");
-  if (pass == nullptr || f.job.last_batch <= 0) return 0;
+  if (pass == nullptr || f.job.last_batch <= 0 || short_batch(s) > 0) return 0;
   const double share = static_cast<double>(f.job.last_batch) / static_cast<double>(f.job.batch);
   return std::max(0.0, seconds(pass->total) - share * seconds(f.time.total));
 }
@@ -67,7 +68,7 @@ RunTime run_time_of(const Scenario& s, const Program& program, const Forecast& f
     run.seconds_start_up = plus(run.seconds_start_up, part.seconds);
   run.seconds_start_up.basis = "sum of its parts";
   run.seconds_validation = validation(s, f);
-  const double excess = last_batch_excess(f);
+  const double excess = last_batch_excess(s, f);
   run.seconds_epoch = plus(plus(f.epoch_s, {excess, excess, excess, ""}), run.seconds_validation);
   run.seconds_first_epoch = plus(run.seconds_epoch, run.seconds_start_up);
   run.seconds_total =

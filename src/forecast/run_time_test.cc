@@ -1,5 +1,6 @@
 #include "forecast/run_time.h"
 
+#include "forecast/settings.h"
 #include "forecast/test_scenario.h"
 
 namespace stoker {
@@ -69,6 +70,15 @@ TEST_F(RunTimeTest, ASmallerLastBatchCostsMoreThanItsShare) {
   ASSERT_EQ(f.passes.size(), 1U);
   EXPECT_GT(f.run.seconds_epoch.value, without);
   EXPECT_LT(f.run.seconds_epoch.value, without + seconds(f.passes[0].total));
+}
+
+TEST_F(RunTimeTest, TheBatchThatADataSetLeavesOverIsCountedOnce) {
+  scenario_.dataset_samples = 10 * scenario_.job.batch + 1;
+  scenario_.last_batch.samples = scenario_.dataset_samples;
+  set_batch(scenario_, scenario_.job.batch);
+  ASSERT_EQ(scenario_.job.last_batch, 1);
+  const Forecast f = forecast_now();
+  EXPECT_NEAR(f.run.seconds_epoch.value, f.epoch_s.value, 1e-9);
 }
 
 TEST_F(RunTimeTest, StartUpNamesWhatTheJobAdds) {

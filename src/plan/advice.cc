@@ -162,15 +162,28 @@ class Adviser {
     return {};
   }
 
+  /// Samples of a GPU's batch that fit, that the user allows and that the data set has.
+  [[nodiscard]] std::int64_t most_samples() const {
+    const Job& job = best_.scenario.job;
+    const std::int64_t processes = static_cast<std::int64_t>(job.gpus) * job.accumulate;
+    std::int64_t most = best_.limits.low;
+    for (const std::int64_t all :
+         {request_.limits.max_global_batch, best_.scenario.dataset_samples}) {
+      if (all > 0) most = std::min(most, all / processes);
+    }
+    return most;
+  }
+
   /// The first doubling of the batch, among those that fit, from which the host limits no longer.
   Status larger_batch() {
     if (best_.scenario.machine.device.gpu() == nullptr) return {};
     Scenario s = best_.scenario;
-    while (2 * s.job.batch <= best_.limits.low) {
+    const std::int64_t most = most_samples();
+    while (2 * s.job.batch <= most) {
       s.job.batch *= 2;
       s.loader.batch = s.job.batch;
       const auto time = TRY(step_time_of(s, knowledge_));
-      if (time.host_bound() && 4 * s.job.batch <= best_.limits.low) continue;
+      if (time.host_bound() && 4 * s.job.batch <= most) continue;
       const double rate = throughput_of(s, time).samples_per_s;
       if (const double gain = rate / rate_ - 1; gain > kWorthSaying) {
         add("batch " + std::to_string(s.job.batch) + " (" + host_words() +

@@ -79,6 +79,9 @@ struct BatchReason {
   /// Samples of the data set, where it is too small for larger batches that would run; else 0.
   std::int64_t data_samples = 0;
   bool fixed = false;  ///< the user gave the batch
+  /// The batch that the GPU alone would have had, where the host's memory leaves it too few
+  /// workers; else 0.
+  std::int64_t too_large_for_workers = 0;
 };
 
 /// The chosen job with its runners-up and reasons.

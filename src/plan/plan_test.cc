@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include "forecast/memory/verdicts.h"
 #include "forecast/settings.h"
 #include "forecast/test_scenario.h"
 #include "plan/search.h"
@@ -157,6 +158,49 @@ TEST_F(PlanTest, SharedMemoryIsALimit) {
   ASSERT_TRUE(plan);
   EXPECT_LE(plan->best.forecast.input.loader.shared_memory, Bytes(90'000));
   EXPECT_LE(plan->best.forecast.loader.workers, 2);
+}
+
+TEST_F(PlanTest, TakesASmallerBatchWhereALargerOneHasNoRoomForWorkers) {
+  PlanRequest r = request();
+  r.base.sample = sample_cost_given(5 * kMillisecond, {Bytes(16'384), 1}, knowledge_->loader);
+  r.base.machine.host.shared_memory = Bytes(200'000);
+  r.pin = true;
+  const auto plan = make_plan(r, *knowledge_);
+  ASSERT_TRUE(plan) << plan.error().text();
+  double best = 0;
+  for (const std::int64_t batch : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+    Scenario s = r.base;
+    set_batch(s, batch);
+    set_pinning(s, true);
+    const auto time = step_time_of(s, *knowledge_);
+    for (s.loader.workers = 0; s.loader.workers <= 12; ++s.loader.workers) {
+      for (const int prefetch : {2, 4}) {
+        s.loader.prefetch = prefetch;
+        const Throughput tried = throughput_of(s, *time);
+        if (host_shortage(r.base.machine.host, tried.loader).empty())
+          best = std::max(best, tried.samples_per_s);
+      }
+    }
+  }
+  EXPECT_GE(plan->best.forecast.samples_per_s.value, (1 - kSameSpeed - kSameSpeedWorkers) * best);
+  EXPECT_GT(plan->batch_reason.too_large_for_workers, plan->best.forecast.job.batch);
+}
+
+TEST_F(PlanTest, NoAdviceGoesBeyondTheCeilingOnTheGlobalBatchOrTheData) {
+  const auto advises_a_batch = [&](const PlanRequest& r) {
+    const auto plan = make_plan(r, *knowledge_);
+    EXPECT_TRUE(plan) << plan.error().text();
+    return std::any_of(plan->next.begin(), plan->next.end(),
+                       [](const Advice& a) { return a.what.starts_with("batch "); });
+  };
+  PlanRequest r = request();
+  r.batch = 8;
+  EXPECT_TRUE(advises_a_batch(r));
+  r.limits.max_global_batch = 15;
+  EXPECT_FALSE(advises_a_batch(r));
+  r.limits.max_global_batch = 0;
+  r.base.dataset_samples = 15;
+  EXPECT_FALSE(advises_a_batch(r));
 }
 
 TEST_F(PlanTest, ABudgetBelowTheCheapestEpochIsANo) {

@@ -187,6 +187,31 @@ bool SettingSearch::choose_loader(TriedSetting& setting) {
   return true;
 }
 
+/// Where the host's memory has no room for more workers at this batch, smaller ones leave some.
+Status SettingSearch::choose_batch_for_workers(TriedSetting& setting,
+                                               const std::vector<std::int64_t>& ladder) {
+  const std::int64_t chosen = setting.scenario.job.batch;
+  if (setting.beyond_host.shortage.empty()) return {};
+  const auto prepared = TRY(prepare(*setting.scenario.step, setting.scenario.job));
+  for (auto batch = ladder.rbegin(); batch != ladder.rend(); ++batch) {
+    if (*batch >= chosen) continue;
+    TriedSetting smaller = setting;
+    smaller.beyond_host = {};
+    smaller.time = TRY(time_at(prepared, smaller, *batch));
+    set_batch(smaller.scenario, *batch);
+    if (!choose_loader(smaller)) continue;
+    const bool has_room = smaller.beyond_host.shortage.empty();
+    if (smaller.throughput.samples_per_s > (1 + kSameSpeed) * setting.throughput.samples_per_s) {
+      smaller.reason.too_large_for_workers = chosen;
+      if (setting.beyond_host.samples_per_s > smaller.beyond_host.samples_per_s)
+        smaller.beyond_host = setting.beyond_host;
+      setting = std::move(smaller);
+    }
+    if (has_room) break;
+  }
+  return {};
+}
+
 /// Pinning is the rule; on a host without cores to spare its thread can cost more than the copies
 /// gain.
 Status SettingSearch::choose_pinning(TriedSetting& setting) {
@@ -246,7 +271,11 @@ Result<std::optional<TriedSetting>> SettingSearch::best(const PrecisionChoice& c
   }
   const auto found = choose_batch(setting, ladder);
   if (!found) return tl::unexpected(found.error());
-  if (!*found || !choose_loader(setting)) return std::optional<TriedSetting>{};
+  if (!*found) return std::optional<TriedSetting>{};
+  const bool has_loader = choose_loader(setting);
+  TRY(choose_batch_for_workers(setting, ladder));
+  if (!has_loader && setting.reason.too_large_for_workers == 0)
+    return std::optional<TriedSetting>{};
   if (!request_.pin) {
     TRY(choose_pinning(setting));
   }

@@ -56,6 +56,7 @@ class SettingSearch {
   Result<StepTime> time_at(const PreparedStep& prepared, const TriedSetting& setting,
                            std::int64_t batch);
   bool choose_loader(TriedSetting& setting);
+  Status choose_batch_for_workers(TriedSetting& setting, const std::vector<std::int64_t>& ladder);
   Status choose_pinning(TriedSetting& setting);
 
   const PlanRequest& request_;

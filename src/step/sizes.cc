@@ -62,7 +62,7 @@ Result<Sizes> Sizes::at(const Step& step, const std::map<std::string, std::int64
   const auto too_big = [&](const char* what, std::size_t i) {
     return fail(ErrorCode::kBadInput, std::string("at these dimensions ") + what + " " +
                                           std::to_string(i) + " of " + step.name +
-                                          " overflows; choose smaller ones");
+                                          " has no size or too large a one; choose smaller ones");
   };
   Sizes sizes;
   sizes.shape_spans_.reserve(step.types.size());

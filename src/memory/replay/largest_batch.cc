@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace stoker {
@@ -26,6 +27,7 @@ class Search {
       TRY(describe(std::max<std::int64_t>(best, 1), answer));
     }
     answer.simulations = simulations_;
+    answer.presumed = presumed_.contains(best) || presumed_.contains(best + 1);
     if (error_) return tl::unexpected(*error_);
     return answer;
   }
@@ -49,23 +51,30 @@ class Search {
     const auto known = seen_.find(batch);
     if (known != seen_.end()) return known->second;
     const auto program = lower_at_(batch);
-    if (!program) return error_ = program.error(), false;
+    if (!program) {
+      // Sizes that fall with the batch, as what a queue keeps, end at some batch; so do numbers.
+      if (batch > 1 && program.error().code == ErrorCode::kBadInput) return seen_[batch] = false;
+      return error_ = program.error(), false;
+    }
     ReplayOptions replay_options = constrained(*program);
     replay_options.detail = ReplayDetail::kVerdict;
     ++simulations_;
     const bool verdict = room(*program) && (surely_fits(*program, replay_options) ||
-                                            runs_within(*program, replay_options));
+                                            runs_within(*program, replay_options, batch));
     seen_[batch] = verdict;
     return verdict;
   }
 
-  bool runs_within(const Program& program, ReplayOptions options) const {
-    if (options_.flush == CacheFlush::kAllowed) return replay(program, options).fits();
+  bool runs_within(const Program& program, ReplayOptions options, std::int64_t batch) {
     const Bytes capacity = *options.capacity;
-    options.capacity.reset();
-    options.allocator.memory_fraction.reset();
+    const bool may_flush = options_.flush == CacheFlush::kAllowed;
+    if (!may_flush) {
+      options.capacity.reset();
+      options.allocator.memory_fraction.reset();
+    }
     const MemoryOutcome outcome = replay(program, options);
-    return outcome.fits() && outcome.reserved_peak <= capacity;
+    if (outcome.presumed > 0) presumed_.insert(batch);
+    return outcome.fits() && (may_flush || outcome.reserved_peak <= capacity);
   }
 
   /// Nothing but the context may be more than there is.
@@ -142,6 +151,7 @@ class Search {
   Bytes usable_;
   const LargestBatchOptions& options_;
   std::map<std::int64_t, bool> seen_;
+  std::set<std::int64_t> presumed_;  ///< batches whose simulation left repetitions out unproven
   std::optional<Error> error_;
   int simulations_ = 0;
 };

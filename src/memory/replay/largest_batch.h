@@ -60,6 +60,9 @@ struct LargestBatch {
   /// latter.
   MemoryOutcome outcome;
   int simulations = 0;
+  /// A simulation near the answer left out repetitions that nothing proves to change nothing
+  /// (MemoryOutcome::presumed).
+  bool presumed = false;
 };
 
 /// The largest batch whose program runs when the device leaves `usable` bytes to the process in

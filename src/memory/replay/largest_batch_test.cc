@@ -173,6 +173,21 @@ TEST(LargestBatch, TheBatchAloneIsTheSameWithFewerSimulations) {
   EXPECT_FALSE(none->outcome.fits());
 }
 
+TEST(LargestBatch, WhereSizesEndTheSearchEnds) {
+  const LowerAt linear_at = linear(kMiB);
+  const LowerAt lower_at = [&](std::int64_t batch) -> Result<Program> {
+    if (batch > 70) return fail(ErrorCode::kBadInput, "a queue of 70 less the batch");
+    return linear_at(batch);
+  };
+  for (const std::int64_t hint : {0, 200}) {
+    LargestBatchOptions options;
+    options.hint = hint;
+    const auto answer = find_largest_batch(lower_at, 10000 * kMiB, options);
+    ASSERT_TRUE(answer) << answer.error().text();
+    EXPECT_EQ(answer->batch, 70);
+  }
+}
+
 TEST(LargestBatch, AnErrorOfTheLoweringIsPassedOn) {
   const LowerAt broken = [](std::int64_t batch) -> Result<Program> {
     if (batch > 4) return fail(ErrorCode::kUnsupported, "no such kernel");

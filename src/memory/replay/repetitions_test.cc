@@ -20,7 +20,7 @@ IterationMemory kept(std::int64_t reserved, std::int64_t allocated) {
 std::pair<int, std::size_t> until_known(const std::function<IterationMemory(int)>& repetition) {
   Repetitions done;
   for (int i = 0; i < 2000; ++i) {
-    if (const std::size_t cycle = done.add(repetition(i)); cycle > 0) return {i + 1, cycle};
+    if (const auto course = done.add(repetition(i)); course.cycle > 0) return {i + 1, course.cycle};
   }
   return {-1, 0};
 }
@@ -38,7 +38,7 @@ TEST(Repetitions, BeginsAnewWhereSegmentsGrow) {
 TEST(Repetitions, FindsACycleAndKeepsWhatItDid) {
   Repetitions done;
   std::size_t cycle = 0;
-  for (int i = 0; cycle == 0; ++i) cycle = done.add(kept(100, 50 + i % 3));
+  for (int i = 0; cycle == 0; ++i) cycle = done.add(kept(100, 50 + i % 3)).cycle;
   ASSERT_EQ(cycle, 3U);
   ASSERT_EQ(done.last_cycle().size(), 3U);
   Bytes sum;
@@ -49,6 +49,25 @@ TEST(Repetitions, FindsACycleAndKeepsWhatItDid) {
 TEST(Repetitions, TakesSegmentsForSettledWhereBlocksGoOnChangingPlaces) {
   const auto restless = [](int i) { return kept(100, 50 + i * i % 1009); };
   EXPECT_EQ(until_known(restless), std::pair(257, std::size_t{1}));
+}
+
+TEST(Repetitions, ThoseThatLeaveAllWhereItLayBeforeGoOnInACycle) {
+  Repetitions done;
+  for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(done.add(kept(100, 50), i).cycle, 0U) << i;
+  const Repetitions::Course course = done.add(kept(100, 90), 2);
+  EXPECT_EQ(course.cycle, 3U);
+  EXPECT_TRUE(course.proven);
+  ASSERT_EQ(done.last_cycle().size(), 3U);
+  EXPECT_EQ(done.last_cycle().back().allocated_peak, Bytes(90));
+}
+
+TEST(Repetitions, WhatTheyDidProvesNothing) {
+  Repetitions done;
+  Repetitions::Course course;
+  std::uint64_t i = 0;
+  for (; course.cycle == 0; ++i) course = done.add(kept(100, 50), i);
+  EXPECT_EQ(i, 257U);
+  EXPECT_FALSE(course.proven);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "memory/replay/repetitions.h"
 
 namespace stoker {
@@ -182,6 +183,34 @@ class Replayer {
             fresh_bytes() - fresh};
   }
 
+  /// A fingerprint of where everything lies, and of the calls to the device so far. Between two
+  /// equal ones no segment came or went, so that the free blocks are what the live ones leave, and
+  /// the caching allocator looks at nothing else. Absent where it does: small objects that a heap
+  /// scatters, the age of cached blocks.
+  [[nodiscard]] std::optional<std::uint64_t> places() const {
+    if constexpr (std::is_same_v<Allocator, Heap>) {
+      return std::nullopt;
+    } else {
+      if (allocator_.config().garbage_collection_threshold > 0) return std::nullopt;
+      const AllocatorStats& stats = allocator_.stats();
+      std::uint64_t mixed = 0;
+      const auto add = [&](std::int64_t value) {
+        mixed = Random(mixed ^ static_cast<std::uint64_t>(value)).next();
+      };
+      add(stats.device_mallocs);
+      add(stats.device_frees);
+      for (std::size_t i = 0; i < live_.size(); ++i) {
+        const Live& live = live_[i];
+        if (live.born == Live::kNothing) continue;
+        add(static_cast<std::int64_t>(i));
+        add(allocator_.address_of(live.block).count());
+        add(live.born == round_.number ? 1 : 0);
+        if (live.older_born != Live::kNothing) add(allocator_.address_of(live.older_block).count());
+      }
+      return mixed;
+    }
+  }
+
   [[nodiscard]] std::int64_t retries() const {
     return allocator_.stats().retries + unseen_retries_;
   }
@@ -217,9 +246,11 @@ class Replayer {
       if (!run_part(instructions, repeated.from, repeated.to, recorded && time_ == 0)) return false;
       --left;
       if (left_out) continue;
-      const auto cycle = static_cast<std::int64_t>(done.add(since(retries_before, fresh)));
+      const Repetitions::Course course = done.add(since(retries_before, fresh), places());
+      const auto cycle = static_cast<std::int64_t>(course.cycle);
       if (cycle == 0) continue;
       left_out = true;
+      if (!course.proven) outcome_.presumed += left - left % cycle;
       for (const IterationMemory& one : done.last_cycle()) {
         unseen_fresh_ += one.fresh * (left / cycle);
         unseen_retries_ += one.retries * (left / cycle);

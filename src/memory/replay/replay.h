@@ -94,6 +94,9 @@ struct MemoryOutcome {
   std::vector<IterationMemory> iterations;  ///< completed ones, before the passes
   std::vector<IterationMemory> passes;      ///< completed ones, each over its repetitions
   std::optional<IterationMemory> resumed;   ///< the iteration after the passes
+  /// Repetitions of micro-batches that were left out although nothing proves that they would have
+  /// changed nothing: those before them had kept their segments for long.
+  std::int64_t presumed = 0;
   /// The last iteration reserved and requested what the one before it did. Allocated bytes may
   /// still alternate by the slack of a few blocks.
   bool steady = false;

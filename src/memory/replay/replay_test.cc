@@ -252,6 +252,27 @@ TEST(Replay, SegmentsThatNeverServeTwiceAreEnough) {
   EXPECT_FALSE(surely_fits(b.program, options));
 }
 
+/// Micro-batches whose output lives until the next one's is there: two blocks change places.
+TEST(Replay, RepetitionsAreLeftOutOnceBlocksLieWhereTheyLayBefore) {
+  ProgramBuilder b;
+  const auto one = b.buffer(12_MiB), other = b.buffer(12_MiB), activation = b.buffer(30_MiB);
+  b.setup(other);
+  for (const auto& [born, dies] : {std::pair(one, other), std::pair(other, one)}) {
+    b.allocate(activation);
+    b.allocate(born);
+    b.free(dies);
+    b.free(activation);
+  }
+  b.program.repeated = {0, b.program.iteration.size(), 7};
+  const MemoryOutcome seven = replay(b.program);
+  b.program.repeated.times = std::int64_t{1} << 40;  // no run of all of them would end
+  const MemoryOutcome most = replay(b.program);
+  EXPECT_EQ(most.presumed, 0);
+  EXPECT_EQ(most.reserved_peak, seven.reserved_peak);
+  EXPECT_EQ(most.allocated_peak, seven.allocated_peak);
+  EXPECT_EQ(most.malformed, 0);
+}
+
 TEST(Moment, ThePhaseIsThatOfTheKernelThatFollowsElseOfTheLast) {
   ProgramBuilder b;
   const auto buffer = b.buffer(1_MiB);

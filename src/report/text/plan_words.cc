@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "report/text/cpu_text.h"
 #include "report/text/layout.h"
@@ -72,9 +73,9 @@ std::string small_data_text(const BatchReason& why, const Forecast& f) {
   constexpr std::int64_t kFewSteps = 10;  // judgement: beyond, other things decided
   if (steps > kFewSteps) return {};
   return fmt::format(
-      "The data set has only {} samples: this batch leaves {} an epoch, and no batch was tried "
+      "The data set has only {}: this batch leaves {} an epoch, and no batch was tried "
       "that takes more. Where it stands for a larger data set, give that one's size (--samples).\n",
-      with_commas(why.data_samples),
+      counted(why.data_samples, "sample"),
       steps == 1 ? "one step" : fmt::format("{} steps", with_commas(steps)));
 }
 
@@ -112,6 +113,9 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
   std::string text = fmt::format("Why {}: ", f.job.batch);
   if (why.largest_safe <= 0) {
     text += safe + ".";
+  } else if (why.too_large_for_workers > 0) {
+    text += fmt::format("batches of {} leave no room in the host's memory for as many workers; {}.",
+                        why.too_large_for_workers, safe);
   } else if (f.limiter.kind == Limiter::kInput && f.job.batch < why.largest_safe && !why.ceiling) {
     text += fmt::format("the input is the limit, a larger batch brings nothing; {}.", safe);
   } else if (f.job.batch == why.largest_safe) {
@@ -120,7 +124,8 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
       text += fmt::format(" (up to {} may run)", why.largest_running);
     text += ".";
   } else if (f.job.batch == why.best_batch) {
-    text += fmt::format("no other batch is faster; {}.", safe);
+    text += fmt::format("no other batch{} is faster; {}.",
+                        why.ceiling ? " within the ceiling on the global batch" : "", safe);
   } else if (why.ceiling) {
     text += fmt::format("the ceiling on the global batch allows no more; {}.", safe);
   } else {

@@ -85,6 +85,9 @@ TEST(RequestChecks, NumbersAreHeldToTheTable) {
   r.allocator.memory_fraction = 1;
   r.price_per_gpu_hour = -1;
   EXPECT_EQ(text_of(check_ranges(r)), "{price}: must be a positive price per GPU and hour, not -1");
+  r.price_per_gpu_hour = 1e9;
+  EXPECT_EQ(text_of(check_ranges(r)),
+            "{price}: must be a price per GPU and hour below 1,000,000, not 1e+09");
 }
 
 TEST(RequestChecks, WhatADeviceHasNotIsRefused) {

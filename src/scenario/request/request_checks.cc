@@ -18,7 +18,9 @@ Status check_price(double price) {
   char number[32];
   std::snprintf(number, sizeof number, "%g", price);
   return fail(ErrorCode::kBadInput,
-              std::string("must be a positive price per GPU and hour, not ") + number,
+              price > 0
+                  ? "must be a price per GPU and hour below 1,000,000, not " + std::string(number)
+                  : "must be a positive price per GPU and hour, not " + std::string(number),
               mark(Setting::kPrice));
 }
 

@@ -96,7 +96,7 @@ void add_assumed(const RunRequest& r, const Scenario& s, const ProbesOfData& pro
 std::string host_words(const Host& host, const std::string& settings) {
   char cores[32];
   std::snprintf(cores, sizeof cores, "%g", host.cores);
-  return "host = " + host.name + ", " + cores + " cores" +
+  return "host = " + host.name + ", " + cores + (host.cores == 1 ? " core" : " cores") +
          (host.is_this_machine ? " (" + settings + ")" : "");
 }
 
