@@ -14,6 +14,11 @@ import sys
 import tempfile
 
 
+def chips():
+    """The chip of each GPU of the catalogue."""
+    return {r["gpu"]: r["chip"] for r in read_csv(os.path.join(os.path.dirname(__file__), "../../data/gpus/gpus.csv"))}
+
+
 class Context:
     """One fit: where the rows are, what computes costs, and which rows it may not see.
 
@@ -25,9 +30,10 @@ class Context:
     def __init__(self, data, tools, steps="", without_gpu=None, without_models=None, quick=False):
         self.data, self.tools, self.steps, self.without_gpu = data, tools, steps, without_gpu
         self.without_models, self.quick = without_models, quick
+        self.chips = chips()
 
     def sees(self, gpu):
-        return self.without_gpu is None or gpu != self.without_gpu
+        return self.without_gpu is None or self.chips.get(gpu, gpu) != self.chips.get(self.without_gpu, self.without_gpu)
 
 
 def header(provenance, errors):

@@ -11,7 +11,7 @@ import statistics
 import tempfile
 
 from .common import Tool, descend, errors, header, nested, write_tree
-from .operator_rows import CHIPS, FAMILIES, GAP, HOST_FLOOR_US, OPERATOR_FLOOR
+from .operator_rows import CHIPS, FAMILIES, GAP, HOST_FLOOR_US, OPERATOR_FLOOR, offset_span, with_offset
 
 ROWS_PER_FIT = 1200
 HELD_OUT_PERCENT = 15  # of the shapes, by hash
@@ -62,10 +62,11 @@ class Times:
         self.tool = Tool(context.tools + "/timing_rows", [row.text for row in rows], neutral)
         self.measured = [row.time for row in rows]
         self.floor = [1e3 * (host or HOST_FLOOR_US[row.gpu]) * OPERATOR_FLOOR[row.operator] for row in rows]
+        self.span = [offset_span(row) for row in rows]
 
     def predict(self, patch):
         kernel = self.tool({**CACHE, **patch, "kernel.floor_us": 0})
-        return [max(f, GAP * f + k) for f, k in zip(self.floor, kernel)]
+        return [max(f, with_offset(GAP * f + k, s)) for f, k, s in zip(self.floor, kernel, self.span)]
 
     def loss(self, patch):
         return sum(abs(math.log(p / t)) for p, t in zip(self.predict(patch), self.measured)) / len(self.measured)

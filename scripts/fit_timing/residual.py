@@ -14,7 +14,7 @@ import tempfile
 import numpy
 import xgboost
 
-from .operator_rows import CHIPS, GAP, HOST_FLOOR_US, LEARNED, floors
+from .operator_rows import CHIPS, GAP, HOST_FLOOR_US, LEARNED, floors, offset_span, with_offset
 from .tree_file import checksum
 
 FOLDS = 5
@@ -29,6 +29,11 @@ SETTINGS = {"gemm": (500, 8, 0.08), "elementwise": (200, 6, 0.1), "rows": (300, 
 # every one of them when half of what they say counts; (trees, depth, learning rate), and that share.
 TRANSFER = {"rows": ((80, 5, 0.1), 0.5)}
 NOT_TRANSFERRED = ("gpu_", "bytes", "plain")  # names, or what they begin with when they end in _
+# Offsets are estimated of shapes that several GPUs share: rounds, and parts of the shapes of which each is told by trees
+# that saw the others; how far such trees are off of a kernel, and of the shortest ones in ns.
+OFFSET_ROUNDS, OFFSET_PARTS, OFFSET_SETTINGS = 2, 3, (150, 6, 0.1)
+OFFSET_RELATIVE, OFFSET_LEAST = 0.1, 15000
+LEAST_KERNEL = 0.1  # of what a row leaves to its kernels: no offset takes more
 QUICK = (200, 6, 0.1)
 QUICK_ROWS = 40000
 PROVENANCE = {"rows": "NeuSight (MIT, Georgia Institute of Technology and Microsoft): single-operator times, FP32, and "
@@ -60,11 +65,14 @@ class Family:
         self.traced = numpy.array([row.operator == "traced" for row in self.rows])
         self.floor = numpy.array(floors(self.rows, self.plain))
         self.gap = GAP * self.floor - DEVICE_FLOOR
+        self.span = numpy.array([offset_span(row) for row in self.rows])
+        self.shape = numpy.unique([row.text.split(" ", 1)[1] for row in self.rows], return_inverse=True)[1]
 
-    def targets(self):
+    def targets(self, offset=0.0):
         """Logarithm of the kernel's time over the plain one, and what each row's word weighs: errors count by what
         they do to the whole measured time. Rows at the floor only keep short kernels from being thought long."""
-        kernel = numpy.maximum(self.time - self.gap - DEVICE_FLOOR, 1.0)
+        kernel = self.time - self.gap - DEVICE_FLOOR
+        kernel = numpy.maximum(numpy.maximum(kernel - offset, LEAST_KERNEL * kernel), 1.0)
         target = numpy.log(kernel / self.plain)
         weight = (kernel / self.time) ** 2
         short = self.time < UNSEEN * self.floor
@@ -78,7 +86,8 @@ class Family:
         return target, weight
 
     def predicted(self, logarithms):
-        return numpy.maximum(self.floor, self.gap + DEVICE_FLOOR + self.plain * numpy.exp(logarithms))
+        issued = self.gap + DEVICE_FLOOR + self.plain * numpy.exp(logarithms)
+        return numpy.maximum(self.floor, with_offset(issued, self.span))
 
     def errors(self, logarithms, chosen):
         relative = numpy.abs(self.predicted(logarithms)[chosen] / self.time[chosen] - 1)
@@ -87,9 +96,39 @@ class Family:
                 "p90": round(100 * float(numpy.quantile(relative, 0.9)), 1)}
 
 
+def shares_of(family, chosen, kernel):
+    """Of each shape the share of the span that its rows have on average beyond `kernel`, pulled to one half as the even
+    distribution asks."""
+    beyond = family.time - family.gap - DEVICE_FLOOR - kernel
+    certainty = 1 / ((OFFSET_RELATIVE * kernel) ** 2 + OFFSET_LEAST ** 2)
+    shapes, prior = family.shape.max() + 1, 12.0  # one over the variance of an even distribution
+    above = numpy.bincount(family.shape[chosen], (family.span * beyond * certainty)[chosen], shapes) + 0.5 * prior
+    below = numpy.bincount(family.shape[chosen], (family.span ** 2 * certainty)[chosen], shapes) + prior
+    return numpy.clip(above / below, 0, 1)
+
+
+def offsets_of(family, chosen):
+    """What the chosen rows hold besides their kernels, in ns: trees tell the kernels of shapes that they have not seen, what
+    is left over and common to the GPUs of a shape is its offset, and trees that know it tell kernels better."""
+    offset = 0.5 * family.span
+    for _ in range(OFFSET_ROUNDS if family.span.any() else 0):
+        kernel = numpy.ones(len(family.rows))
+        for part in range(OFFSET_PARTS):
+            inside = chosen & (family.shape % OFFSET_PARTS == part)
+            booster = boosted(family, chosen & ~inside, OFFSET_SETTINGS, offset)
+            said = booster.predict(xgboost.DMatrix(family.features[inside]))
+            kernel[inside] = family.plain[inside] * numpy.exp(said)
+        offset = family.span * shares_of(family, chosen, kernel)[family.shape]
+    return offset
+
+
 def train(family, chosen, settings):
+    return boosted(family, chosen, settings, offsets_of(family, chosen))
+
+
+def boosted(family, chosen, settings, offset):
     trees, depth, learning_rate = settings
-    target, weight = family.targets()
+    target, weight = family.targets(offset)
     matrix = xgboost.DMatrix(family.features[chosen], label=target[chosen], weight=weight[chosen])
     return xgboost.train({"tree_method": "hist", "max_bin": 256, "learning_rate": learning_rate, "max_depth": depth,
                           "subsample": 0.8, "colsample_bytree": 0.7, "min_child_weight": 3, "nthread": 1, "seed": 1,

@@ -177,10 +177,10 @@ ACROSS_PULL = 0.02
 
 def fit_across_gpus(context, path, rows):
     """How tensor cores and memories of other GPUs compare with those that the efficiencies come from; with the error of
-    each GPU left out."""
+    each chip left out."""
     lines, times = rows.lines["published"], rows.times["published"]
     tool = Tool(context.tools + "/timing_steps", lines, path)
-    gpus = [line.split()[1] for line in lines]
+    chips = [context.chips[line.split()[1]] for line in lines]
 
     def fit(used):
         def loss(patch):
@@ -191,10 +191,10 @@ def fit_across_gpus(context, path, rows):
         return descend(loss, ACROSS_GPUS, step=0.2, least=0.01)
 
     predicted, patch = [0.0] * len(lines), fit(range(len(lines)))
-    for gpu in sorted(set(gpus)):
-        out = tool(fit([i for i, g in enumerate(gpus) if g != gpu]))
-        for i, g in enumerate(gpus):
-            predicted[i] = out[i] if g == gpu else predicted[i]
+    for chip in sorted(set(chips)):
+        out = tool(fit([i for i, c in enumerate(chips) if c != chip]))
+        for i, c in enumerate(chips):
+            predicted[i] = out[i] if c == chip else predicted[i]
     tool.close()
     return patch, predicted
 
@@ -259,7 +259,7 @@ def fit(context, folder):
     if rows.lines.get("published"):
         patch, predicted = fit_across_gpus(context, folder, rows)
         base.update(patch)
-        report.append({"measure": "steps/published", "gpu": "all", "split": "GPU left out",
+        report.append({"measure": "steps/published", "gpu": "all", "split": "chip left out",
                        **errors(predicted, rows.times["published"])})
         print(report[-1], patch, flush=True)
     write()

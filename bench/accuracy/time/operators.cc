@@ -8,6 +8,7 @@
 
 #include "accuracy/common/bench.h"
 #include "accuracy/time/measures.h"
+#include "accuracy/time/row_offset.h"
 #include "base/text.h"
 #include "timing/gpu/kernel_cost.h"
 #include "timing/learned/residual_features.h"
@@ -28,6 +29,8 @@ const std::map<std::string_view, double> kOperatorFloor{
 /// Rows whose kernels take less than this by the plain rules show the floor alone.
 constexpr Seconds kSmallKernel{1.5e-6};
 constexpr std::size_t kRowsOfFloor = 10;
+/// The operator whose rows hold an offset.
+constexpr std::string_view kWithOffset = "conv";
 /// The two large tables are scored at every so many shapes, by hash: some 20,000 rows tell enough.
 constexpr std::uint64_t kEvery = 4;
 /// Arithmetic of `pow` for an element; others 1.
@@ -139,17 +142,22 @@ Subject subject_of(const Bench& bench, const Table& table, KernelOf kernel_of,
   return subject;
 }
 
-Measure measured(const Bench& bench, const Subject& subject, Unseen unseen) {
-  Measure measure;
+struct Forecast {
+  const OperatorRow* row;
+  OffsetForecast time;
+};
+
+std::vector<Forecast> forecasts_of(const Bench& bench, const Subject& subject, Unseen unseen,
+                                   std::vector<Unserved>& unserved) {
+  std::vector<Forecast> forecasts;
   std::map<std::string, CostModel> models;
-  std::map<std::string, std::vector<Pair>> by_gpu;
   for (const OperatorRow& row : subject.rows) {
     auto model = models.find(row.gpu);
     if (model == models.end()) {
       const auto gpu = bench.gpus.find(row.gpu);
       const auto coefficients = bench.timing_for(unseen, row.gpu).for_device(*gpu);
       if (!coefficients) {
-        measure.unserved.push_back({row.gpu, coefficients.error().text()});
+        unserved.push_back({row.gpu, coefficients.error().text()});
         continue;
       }
       model = models.emplace(row.gpu, CostModel(*gpu, *coefficients)).first;
@@ -157,9 +165,21 @@ Measure measured(const Bench& bench, const Subject& subject, Unseen unseen) {
     const double floor = floor_of(unseen == Unseen::kGpu ? Floors{} : subject.floors, row);
     const double kernel = model->second.cost_of(row.kernel).time.count() / 1e3 -
                           model->second.coefficients().kernel.floor.count();
-    const double predicted = std::max(floor, kGap * floor + kernel) / 1e3;
+    const double span = row.op == kWithOffset ? offset_span(row.gpu, unseen != Unseen::kGpu) : 0;
+    forecasts.push_back(
+        {&row, {row.shape, 1e3 * row.milliseconds, floor, kGap * floor + kernel, span}});
+  }
+  return forecasts;
+}
+
+/// Scores forecasts whose times, in microseconds, are `times`.
+Measure scored(const std::vector<Forecast>& forecasts, const std::vector<double>& times) {
+  Measure measure;
+  std::map<std::string, std::vector<Pair>> by_gpu;
+  for (std::size_t i = 0; i < forecasts.size(); ++i) {
+    const OperatorRow& row = *forecasts[i].row;
     by_gpu[row.gpu].push_back(
-        {row.op, row.op + " " + row.gpu, row.milliseconds, predicted, std::nullopt});
+        {row.op, row.op + " " + row.gpu, row.milliseconds, times[i] / 1e3, std::nullopt});
   }
   for (auto& [gpu, pairs] : by_gpu) {
     measure.shares.emplace_back(gpu, score(pairs).mape);
@@ -188,10 +208,27 @@ std::vector<Measure> run(const Bench& bench, const Table& table, KernelOf kernel
         Variant{Unseen::kShape, "/unseen-shapes", "trees that saw no such shape"},
         Variant{Unseen::kGpu, "/gpu-left-out", "nothing of the GPU seen, not even its host"}}) {
     if (unseen != Unseen::kNothing && bench.folds.empty()) continue;
-    Measure measure = measured(bench, subject, unseen);
-    measure.name = "time/operators-" + name + suffix;
-    measure.what = std::string("single operators, FP32, idle GPU; ") + what;
-    measures.push_back(std::move(measure));
+    std::vector<Unserved> unserved;
+    const auto forecasts = forecasts_of(bench, subject, unseen, unserved);
+    std::vector<OffsetForecast> forecast_times;
+    std::vector<double> times;
+    for (const Forecast& f : forecasts) {
+      forecast_times.push_back(f.time);
+      times.push_back(f.time.unknowing());
+    }
+    const auto add = [&, suffix = suffix, what = what](const std::vector<double>& said,
+                                                       const char* more, const char* means) {
+      measures.push_back(scored(forecasts, said));
+      measures.back().name = "time/operators-" + name + suffix + more;
+      measures.back().what = std::string("single operators, FP32, idle GPU; ") + what + means;
+    };
+    add(times, "", "");
+    measures.back().unserved = std::move(unserved);
+    const bool has_offsets = std::any_of(forecast_times.begin(), forecast_times.end(),
+                                         [](const OffsetForecast& f) { return f.span > 0; });
+    if (has_offsets && unseen != Unseen::kGpu)
+      add(told_by_others(forecast_times), "/offset-told",
+          "; other GPUs' rows tell the shape's offset");
   }
   return measures;
 }

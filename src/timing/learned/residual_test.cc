@@ -257,6 +257,29 @@ TEST(Residual, WhatShipsIsSound) {
   for (const bool each : served) EXPECT_TRUE(each);
 }
 
+/// Its row says 782 us, of which most is the offset that rows of convolutions hold and steps do
+/// not (docs/models/time.md, "The learned residual").
+TEST(Residual, AShortConvolutionIsNotChargedWhatItsRowHoldsBesides) {
+  auto coefficients = CoefficientFile::load_shipped();
+  ASSERT_TRUE(coefficients) << coefficients.error().text();
+  auto gpu = find_gpu("p100");
+  ASSERT_TRUE(gpu) << gpu.error().text();
+  const CostModel model(*gpu, *coefficients->for_device(*gpu));
+  ConvolutionShape shape{.batch = 10, .in_channels = 13, .out_channels = 43};
+  shape.in = shape.out = {42, 42, 1}, shape.kernel = {3, 3, 1};
+  constexpr std::int64_t kPixels = 10 * 42 * 42;
+  Kernel kernel;
+  kernel.kernel_class = KernelClass::kConvolution;
+  kernel.shape = shape;
+  kernel.flops = Flops(18.0 * kPixels * 13 * 43);
+  kernel.elements = kPixels * 43;
+  kernel.read = Bytes(4 * (kPixels * 13 + 9 * 13 * 43));
+  kernel.written = Bytes(4 * kernel.elements);
+  const double microseconds = model.cost_of(kernel).time.count() / 1e3;
+  EXPECT_GT(microseconds, 30);
+  EXPECT_LT(microseconds, 200);
+}
+
 TEST(Residual, MoreWorkIsHardlyEverFasterWithWhatShips) {
   auto coefficients = CoefficientFile::load_shipped();
   ASSERT_TRUE(coefficients) << coefficients.error().text();

@@ -1,0 +1,44 @@
+"""What the parts of scripts/fit-timing share: which rows a fit may see, and offsets of single convolutions."""
+
+import importlib
+import math
+import pathlib
+import sys
+
+import pytest
+
+SCRIPTS = pathlib.Path(__file__).parents[2] / "scripts"
+
+
+def part(monkeypatch, name):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    monkeypatch.delitem(sys.modules, "fit_timing", raising=False)
+    return importlib.import_module(f"fit_timing.{name}")
+
+
+def test_a_fit_without_a_gpu_sees_no_board_of_its_chip(monkeypatch):
+    context = part(monkeypatch, "common").Context("data", "tools", without_gpu="A100-PCIe-40GB")
+    boards = ("A100-PCIe-40GB", "A100-PCIe-80GB", "A100-SXM4-80GB")
+    assert [context.sees(gpu) for gpu in boards] == [False, False, False]
+    assert context.sees("V100-PCIe-32GB") and context.sees("RTX3090")
+
+
+def test_a_fit_of_all_sees_a_gpu_that_the_catalogue_lacks(monkeypatch):
+    common = part(monkeypatch, "common")
+    assert common.Context("data", "tools").sees("unheard-of")
+    assert not common.Context("data", "tools", without_gpu="unheard-of").sees("unheard-of")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "operator", "span"),
+    [("P4", "conv", 740_000), ("A100-PCIe-80GB", "conv", 300_000), ("P4", "linear", 0), ("H100-SXM5-80GB", "conv", 0)],
+)
+def test_rows_of_convolutions_alone_hold_an_offset(monkeypatch, gpu, operator, span):
+    rows = part(monkeypatch, "operator_rows")
+    assert rows.offset_span(rows.Row(gpu, operator, "text", 1.0)) == span
+
+
+def test_an_offset_puts_the_forecast_at_the_geometric_mean_of_the_ends(monkeypatch):
+    rows = part(monkeypatch, "operator_rows")
+    assert math.isclose(rows.with_offset(100.0, 300.0), 200.0)
+    assert rows.with_offset(100.0, 0.0) == 100.0
