@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/percent.h"
+
 namespace stoker {
 namespace {
 
@@ -17,6 +19,15 @@ TEST(Counted, EndingsFollowTheNoun) {
   EXPECT_EQ(counted(2, "entry"), "2 entries");
   EXPECT_EQ(counted(2, "day"), "2 days");
   EXPECT_EQ(counted(1, "batch"), "1 batch");
+}
+
+TEST(Percent, SharesAndChanges) {
+  EXPECT_EQ(percent(0.423), "42 %");
+  EXPECT_EQ(exact_percent(0.4234), "42.3 %");
+  EXPECT_EQ(fine_percent(0.0423), "4.2 %") << "below ten per cent a digit more";
+  EXPECT_EQ(fine_percent(0.1), "10 %");
+  EXPECT_EQ(signed_percent(0.0423), "+4.2 %");
+  EXPECT_EQ(signed_percent(-0.5), "-50.0 %");
 }
 
 }  // namespace

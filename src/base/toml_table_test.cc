@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/toml_text.h"
+
 namespace stoker {
 namespace {
 
@@ -178,6 +180,28 @@ TEST(TomlTable, ATableIsWrittenAsItReads) {
   gpu.text("name", name);
   EXPECT_EQ(name, "Zürich");
   EXPECT_EQ(gpu.word("rate"), "0.5");
+}
+
+/// What is written of a text or a size reads back as the same.
+TEST(TomlText, WrittenValuesComeBack) {
+  for (const std::string& text :
+       {std::string("plain"), std::string("say \"hi\" \\ C:\\new"), std::string("a\tb\nc\x7f"),
+        std::string("Z\xC3\xBCrich"), std::string("nul\0here", 8), std::string()}) {
+    const TomlDocument document = parsed("t = " + toml_string(text) + "\n");
+    std::string again;
+    TomlTable root = document.root();
+    root.text("t", again);
+    EXPECT_EQ(again, text);
+  }
+  EXPECT_EQ(toml_size(kGiB * 24), "\"24GiB\"");
+  EXPECT_EQ(toml_size(kMiB * 24260), "\"24260MiB\"");
+  for (const Bytes size : {kGiB * 24, kMiB * 24260, kMiB * 16 + Bytes(1)}) {
+    const TomlDocument document = parsed("s = " + toml_size(size) + "\n");
+    Bytes again;
+    TomlTable root = document.root();
+    root.size("s", range::kMemoryBytes, again);
+    EXPECT_EQ(again, size);
+  }
 }
 
 }  // namespace

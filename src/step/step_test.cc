@@ -4,6 +4,7 @@
 #include <string>
 
 #include "step/sizes.h"
+#include "step/step_names.h"
 #include "step/step_reader.h"
 #include "step/test_step.h"
 
@@ -142,6 +143,21 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"\"modules\": [\"\", \"fc\"]", "\"modules\": [1]",
                "strings.modules must be strings"},
         Damage{"[\"a\", 2]", "[\"f\", 2]", "is freed while not alive"}));
+
+/// A type is written by the name that it is read by.
+TEST(StepNames, TypesOfElementsAreReadByTheirNames) {
+  std::size_t known = 0;
+  for (std::size_t i = 0; i < kDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    for (const auto& [name, value] : kDTypeNames) known += value == dtype && name == name_of(dtype);
+    EXPECT_GT(size_of(dtype), 0) << name_of(dtype);
+  }
+  EXPECT_EQ(known, kDTypes);
+  EXPECT_EQ(size_of(DType::kC64), 8);
+  EXPECT_EQ(size_of(DType::kTf32), 4) << "stored as FP32";
+  EXPECT_EQ(size_of(DType::kBf16), 2);
+  EXPECT_EQ(size_of(DType::kBool), 1);
+}
 
 TEST(StepReader, KnowsWhatACaptureWasMadeFrom) {
   const auto step =

@@ -132,8 +132,9 @@ Result<int> run_explain(const ExplainArguments& o) {
   const auto kind = TRY(kind_of(o.file));
   try {
     if (kind == Recording::kWatch) return explain_watch(o);
-    if (!o.against.empty())
-      return fail(ErrorCode::kUsage, "belongs to recordings of a watch; leave it out", "--against");
+    if (!o.against.empty() || o.all_findings)
+      return fail(ErrorCode::kUsage, "belongs to recordings of a watch; leave it out",
+                  o.against.empty() ? "--all-findings" : "--against");
     return kind == Recording::kSnapshot ? explain_snapshot_file(o) : explain_profile(o);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kIo, "does not fit into this machine's memory; use a larger one",
