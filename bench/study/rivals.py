@@ -1,4 +1,4 @@
-"""The same 200 short trials by several tools: what it costs, and what is lost when the controller dies.
+"""200 short trials run by several tools: what it costs, and what is lost when the controller dies.
 
     python bench/study/rivals.py --kills 5 [--only stoker,joblib]
 

@@ -1,4 +1,4 @@
-"""The same network and the same pictures in two frameworks: how many samples a second does each train, and what does it learn?
+"""One network and one set of pictures in two frameworks: how many samples a second does each train, and what does it learn?
 
     python train_frameworks.py --framework numpy --batch 64
 

@@ -139,6 +139,8 @@ Result<std::string> read_file(const fs::path& path, Bytes limit) {
     return fail(ErrorCode::kBadInput, "is a folder, a file is needed", path.string());
   }
   const File file(std::fopen(path.c_str(), "rb"));
+  if (!file && errno == ENOENT)
+    return fail(ErrorCode::kIo, "no such file; check the path", path.string());
   if (!file) return fail(ErrorCode::kIo, "cannot be read: " + system_reason(), path.string());
   std::string content;
   if (const auto size = fs::file_size(path, ignored); !ignored && size <= kMostReserved)

@@ -56,6 +56,8 @@ void expect_same_memory(const Program& few, const Program& all, const ReplayOpti
     EXPECT_EQ(a.iterations[i].reserved_end, b.iterations[i].reserved_end) << i;
     EXPECT_EQ(a.iterations[i].fresh, b.iterations[i].fresh) << i;
     EXPECT_EQ(a.iterations[i].retries, b.iterations[i].retries) << i;
+    EXPECT_EQ(a.iterations[i].device_mallocs, b.iterations[i].device_mallocs) << i;
+    EXPECT_EQ(a.iterations[i].device_frees, b.iterations[i].device_frees) << i;
   }
 }
 

@@ -1,5 +1,7 @@
 #include "forecast/lost_compiler.h"
 
+#include <algorithm>
+
 #include "forecast/test_scenario.h"
 #include "lower/loop/capture_notes.h"
 #include "lower/loop/lower.h"
@@ -24,6 +26,11 @@ TEST_F(LostCompilerTest, BandsReachToWhatACompiledStepTakesAndSayWhy) {
   EXPECT_LT(lost.memory.device_peak.low, eager.memory.device_peak.low);
   for (const Figure& figure : {lost.step_ms, lost.memory.device_peak})
     EXPECT_NE(figure.basis.find("of a script that compiles it"), std::string::npos) << figure.basis;
+  const auto& notes = lost.diagnostics.all();
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const Diagnostic& note) {
+    return note.advice.find("30 % of the time and 90 % to 110 % of the memory") !=
+           std::string::npos;
+  }));
 }
 
 TEST_F(LostCompilerTest, TheNeedReachesAsFarAsTheBand) {

@@ -1,7 +1,10 @@
 #include "plan/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 
 #include "base/setting.h"
@@ -79,8 +82,9 @@ class Planner {
       all_[gpus] = std::move(settings);
     }
     if (by_gpus.empty()) {
-      return fail(ErrorCode::kAnswerIsNo,
-                  reason_.empty() ? "no number of GPUs stays within the budget" : reason_);
+      return fail(
+          ErrorCode::kAnswerIsNo,
+          reason_.empty() ? "no number of GPUs stays within the budget" + cheapest() : reason_);
     }
     const TriedSetting& best = best_count(request_.objective, by_gpus);
     return assemble(best, by_gpus);
@@ -100,10 +104,26 @@ class Planner {
   Result<bool> affordable(const TriedSetting& s) {
     const double limit = request_.limits.max_epoch_cost;
     if (s.scenario.price_per_gpu_hour <= 0 || s.scenario.dataset_samples <= 0) return true;
-    if (limit > 0 && epoch_cost(s) > limit) return false;
+    if (limit > 0 && epoch_cost(s) > limit) {
+      least_epoch_ = std::min(least_epoch_.value_or(epoch_cost(s)), epoch_cost(s));
+      return false;
+    }
     if (request_.limits.max_run_cost <= 0) return true;
     const auto f = TRY(forecast(s.scenario, knowledge_));
-    return f.run_cost.value <= request_.limits.max_run_cost;
+    if (f.run_cost.value <= request_.limits.max_run_cost) return true;
+    least_run_ = std::min(least_run_.value_or(f.run_cost.value), f.run_cost.value);
+    return false;
+  }
+
+  /// "; the least is 0.21 an epoch": what the budget would have to be.
+  [[nodiscard]] std::string cheapest() const {
+    // Rounded up to two digits, so that a budget of what is said is enough.
+    const auto amount = [](double money) {
+      const double unit = std::pow(10, std::floor(std::log10(money)) - 1);
+      return fmt::format("{:g}", std::ceil(money / unit) * unit);
+    };
+    if (least_epoch_) return "; the least is " + amount(*least_epoch_) + " an epoch";
+    return least_run_ ? "; the least is " + amount(*least_run_) + " a run" : std::string();
   }
 
   Result<PlanRow> row(const TriedSetting& s) {
@@ -152,6 +172,7 @@ class Planner {
   SettingSearch search_;
   std::map<int, std::vector<TriedSetting>> all_;
   std::string reason_;
+  std::optional<double> least_epoch_, least_run_;  ///< money, of what is beyond the budget
 };
 
 }  // namespace

@@ -24,6 +24,30 @@ SKIPPED = 77
 HOST = "--host cores=8,ram=64G".split()
 EVIL = "<img src=x onerror=document.title='owned'><script>document.title='owned'<"
 
+LEAST_CONTRAST = 4.5  # of small text against what is behind it: WCAG 2.2, 1.4.3
+# The faintest text outside of charts: [contrast, text].
+FAINTEST = """(() => {
+  const numbers = color => color.match(/[\\d.]+/g).map(Number);
+  const light = v => v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+  const behind = node => {
+    for (; node; node = node.parentElement) {
+      const color = numbers(getComputedStyle(node).backgroundColor);
+      if (color.length === 3) return luminance(color);
+    }
+    return 1;
+  };
+  let least = [21, ""];
+  for (const node of document.querySelectorAll("main *:not(svg *)")) {
+    const text = [...node.childNodes].filter(n => n.nodeType === 3).map(n => n.textContent).join("").trim();
+    if (!text || !node.checkVisibility()) continue;
+    const pair = [luminance(numbers(getComputedStyle(node).color)), behind(node)];
+    const contrast = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    if (contrast < least[0]) least = [contrast, text];
+  }
+  return least;
+})()"""
+
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "STOKER_PYTHON": sys.executable}
@@ -79,7 +103,7 @@ def pages(binary: str, folder: pathlib.Path) -> dict:
     return {
         "plan": (["plan", "resnet50", "--gpu", "v100-16gb", "--price", "2.5", *plan],
                  ["heat_map", "scatter", "table", "stack", "bars", "lanes"]),
-        "plan-cpu": (["plan", "tiny_cpu.step.gz", "--gpu", "cpu.toml"], ["heat_map", "scatter", "stack", "bars"]),
+        "plan-cpu": (["plan", "tiny_cpu.step.gz", "--gpu", "cpu.toml"], ["heat_map", "stack", "bars"]),
         "plan-several": (["plan", "resnet50", "--gpu", "4xa100-80gb,8xa10g,t4", "--price", "1.9,1.0,0.5", *plan],
                          ["table", "bars", "scatter", "heat_map", "stack"]),
         "predict": (["predict", "gpt2", "--gpu", "a100-40gb", "--precision", "amp-bf16", *HOST],
@@ -120,6 +144,8 @@ def check_blocks(tab, name: str, kinds: list) -> None:
     assert broken == 0, f"{name}: {broken} marks have no place"
     wide = tab.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, f"{name}: {wide} pixels wider than the window"
+    contrast, text = tab.run(FAINTEST)
+    assert contrast >= LEAST_CONTRAST, f"{name}: {text!r} has a contrast of {contrast:.2f}"
 
 
 def check_habits(tab, name: str) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from typing import TYPE_CHECKING
 
 from . import layout
-
-if TYPE_CHECKING:
-    from .reader import Observation
+from .recorded import Recorded
 
 WARM_UP_STEPS = 10
 WARM_UP_SHARE = 5  # one in five, where the run is shorter than 50 steps
@@ -88,7 +85,7 @@ def warm_up_of(steps: int) -> int:
     return WARM_UP_STEPS if steps >= WARM_UP_STEPS * WARM_UP_SHARE else steps // WARM_UP_SHARE
 
 
-def summarise(found: Observation) -> Summary:
+def summarise(found: Recorded) -> Summary:
     train = [row for row in found.rows if row["kind"] == layout.TRAIN]
     warm_up = warm_up_of(len(train))
     used = [row for row in train[warm_up:] if row["end"] in (layout.OK, layout.SKIPPED)]
@@ -122,7 +119,7 @@ def summarise(found: Observation) -> Summary:
         clock_jump_s=_clock_jump(found), notes=dict(end.get("notes", {})), exceptions=exceptions)
 
 
-def _phases(found: Observation, rows: list, prefix: str, whole: int) -> list:
+def _phases(found: Recorded, rows: list, prefix: str, whole: int) -> list:
     phases = []
     for name in found.phases:
         values = [row.get(f"{prefix}{name}_ns") for row in rows]
@@ -133,7 +130,7 @@ def _phases(found: Observation, rows: list, prefix: str, whole: int) -> list:
     return phases
 
 
-def _memory(found: Observation) -> dict:
+def _memory(found: Recorded) -> dict:
     most = {}
     for reading in found.memory:
         for name, value in reading.items():
@@ -142,14 +139,14 @@ def _memory(found: Observation) -> dict:
     return most
 
 
-def _own(found: Observation, used: list) -> float | None:
+def _own(found: Recorded, used: list) -> float | None:
     """Microseconds a step between steps; the marks within steps are below what can be told from them."""
     if not used:
         return None
     return sum(row["own_ns"] for row in used) / len(used) / 1e3
 
 
-def _clock_jump(found: Observation) -> float | None:
+def _clock_jump(found: Recorded) -> float | None:
     """How far the wall clock moved against the monotonic one between two blocks: set by hand, or the machine slept."""
     jump = 0.0
     for before, after in zip(found.blocks, found.blocks[1:]):

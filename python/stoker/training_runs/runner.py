@@ -288,7 +288,7 @@ class Run:
             what += f"{last['step_ms']:.4g} ms a step, {last['resident_peak_bytes'] / 2**20:,.0f} MiB resident"
             what += f" (does not count: {last['why']})" if not last["good"] else ""
         else:
-            words = "no time was left for enough steps" if run["status"] == rows.WAITING else f"{run['status']} {run['note']}"
+            words = "no time was left for enough steps" if run["status"] == rows.WAITING else f"{run['status']}: {run['note']}"
             what += words.strip()
         what += f"; {settled} of {len(todo)} runs settled" + (f", {failed} failed" if failed else "")
         self.say(f"{what}, {max(0.0, self.left()):.0f} s left")

@@ -18,7 +18,7 @@ WORDS, FEATURES, UNITS = 12, 6, 10
 
 
 def recorder():
-    """Of real tensors."""
+    """A recorder's stand-in that sees real tensors."""
     return SimpleNamespace(values=Values(), assumptions=places.Assumptions([]), reads={})
 
 

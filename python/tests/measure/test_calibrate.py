@@ -17,7 +17,7 @@ from stoker.measure import contention, machine, processes, signals
 
 
 def small(s):
-    """The same operator, of a size that a CPU does not notice."""
+    """An operator of a size that a CPU does not notice."""
     least = {"elements": 64, "batch": 1, "m": 6, "n": 5, "k": 4, "heads": 2, "query_length": 8, "key_length": 8, "head_dim": 16, "rows": 4,
              "width": 8, "table": 32, "height": 8}
     if s.kind == "gather":

@@ -91,7 +91,7 @@ def test_cases_are_told_apart_and_every_operator_can_be_built():
 
 
 def shrunk(case):
-    """The same operator, of a size that a CPU does not notice."""
+    """An operator of a size that a CPU does not notice."""
     small = {"batch": 2, "m": 9, "n": 8, "k": 7, "heads": 2, "query_length": 8, "key_length": 8, "head_dim": 16, "length": 8,
              "width": 16, "height": 14, "side": 8,
              "tensors": 2, "vectors": 2, "ids": 5}

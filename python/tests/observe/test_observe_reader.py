@@ -195,7 +195,7 @@ def test_files_that_are_no_observations(tmp_path, content, words):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(stoker.ObservationError, match="cannot read .*No such file"):
+    with pytest.raises(stoker.ObservationError, match="cannot read .*no such file; check the path"):
         stoker.read_observation(tmp_path / "none.jsonl")
 
 

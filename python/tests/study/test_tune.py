@@ -70,7 +70,7 @@ def test_batch_then_rate(folder):
     assert "batch 2048 not measured" in what
     assert found["problem"] == "" and found["stopped"] == ""
     assert found["spent"]["saved_s"] > 0
-    # The same again runs nothing; the store alone says the same.
+    # A second run starts nothing; the store alone gives its answer.
     assert answer(*words, cwd=folder)["choice"] == found["choice"]
     assert answer("tune.db", "--json", cwd=folder)["decisions"] == found["decisions"]
 

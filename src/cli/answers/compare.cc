@@ -97,8 +97,10 @@ Result<int> compare(const RunOptions& o, const std::optional<BatchRequest>& batc
   const auto objective =
       parse_objective(objective_name.empty() ? std::string_view("throughput") : objective_name);
   if (!objective) return tl::unexpected(objective.error());
+  const std::vector<NamedGpu> gpus = named_gpus(o);
+  TRY(check_different(gpus));
   std::vector<Compared> all;
-  for (const NamedGpu& gpu : named_gpus(o)) all.push_back(TRY(compared(o, batch, gpu)));
+  for (const NamedGpu& gpu : gpus) all.push_back(TRY(compared(o, batch, gpu)));
   std::vector<const Forecast*> forecasts;
   for (const Compared& c : all) forecasts.push_back(&c.contender.forecast);
   TRY(check_objective(*objective, forecasts));
@@ -109,9 +111,9 @@ Result<int> compare(const RunOptions& o, const std::optional<BatchRequest>& batc
   const std::string text = o.json ? contenders_json(contenders, *objective, context)
                                   : contenders_text(contenders, *objective, context);
   if (!o.html.empty()) {
-    std::vector<ComparedGpu> gpus;
-    for (const Contender& c : contenders) gpus.push_back({&c.forecast, nullptr});
-    TRY(write_page(o.html, comparison_page(gpus, *objective, context,
+    std::vector<ComparedGpu> shown;
+    for (const Contender& c : contenders) shown.push_back({&c.forecast, nullptr});
+    TRY(write_page(o.html, comparison_page(shown, *objective, context,
                                            contenders_text(contenders, *objective, context))));
   }
   print(text);

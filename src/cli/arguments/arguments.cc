@@ -101,6 +101,11 @@ const Command* find_command(std::span<const Section> sections, std::string_view 
   return nullptr;
 }
 
+/// What may stand in place of a verb.
+const std::vector<std::string> kFirstFlags{"--help", "--help-all", "--man", "--version"};
+
+bool is_version(std::string_view word) { return word == "version" || word == "-v" || word == "-V"; }
+
 int unknown_verb(std::span<const Section> sections, const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const Section& section : sections) {
@@ -109,8 +114,9 @@ int unknown_verb(std::span<const Section> sections, const std::vector<std::strin
   const std::string& word = words.front();
   const std::string meant = meant_command(words, names);
   const std::string what =
-      word.starts_with("-")
-          ? "unknown flag " + word
+      is_version(word) ? "unknown word \"" + word + "\"; did you mean stoker --version?"
+      : word.starts_with("-")
+          ? "unknown flag " + word + suggestion(word, kFirstFlags)
           : "unknown verb \"" + word + "\"" +
                 (meant.empty() ? suggestion(word, names) : "; did you mean stoker " + meant + "?");
   std::fprintf(stderr, "stoker: %s (stoker --help-all lists all)\n", printable(what).c_str());

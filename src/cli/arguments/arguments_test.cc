@@ -98,10 +98,10 @@ TEST(ArgumentsTest, WordsWithoutAPlaceAreNamed) {
 }
 
 TEST(ArgumentsTest, WhatIsRequiredIsNamed) {
-  EXPECT_EQ(
-      refusal({"m"}),
-      "--gpu is required: GPU (`stoker gpus`), aws:g5.2xlarge, cpu, machine file; side by side: "
-      "a,b,c (stoker predict --help)");
+  EXPECT_EQ(refusal({"m"}),
+            "--gpu is missing, as in stoker predict m --gpu t4: GPU (`stoker gpus`), "
+            "aws:g5.2xlarge, cpu, machine file; side by side: "
+            "a,b,c (stoker predict --help)");
 }
 
 /// Every setting of every verb has somewhere to go, and everything bound is described.

@@ -75,6 +75,12 @@ constexpr std::string_view kRunIs =
 constexpr std::string_view kFindingsAre = "it is --findings here";
 constexpr std::string_view kNoOrder =
     "they are listed by name; --memory 24G leaves out smaller ones";
+constexpr std::string_view kShuffled =
+    "samples are taken in random order, as a DataLoader that shuffles asks for them; leave it out";
+constexpr std::string_view kMeasuredIs =
+    "which of this machine's devices is measured says --device here: --device cuda:0, or cpu";
+constexpr std::string_view kComparedIs =
+    "what trains is --device here (cuda:0, or cpu), what is forecast --machine";
 constexpr std::string_view kWatchedIs =
     "a job is watched by its process: stoker watch PID (nvidia-smi lists those of a GPU)";
 
@@ -234,6 +240,9 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"sort", "instances", kNoOrder},
     {"sortby", "instances", kNoOrder},
     {"gpu", "pid", kWatchedIs},
+    {"gpu", "for", kMeasuredIs},
+    {"gpu", "learn", kComparedIs},
+    {"shuffle", "workers", kShuffled},
     {"epochtime", "", kTimeIs},
     {"timeperepoch", "", kTimeIs},
     {"hoursperepoch", "", kTimeIs},

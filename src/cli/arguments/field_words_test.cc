@@ -36,6 +36,13 @@ TEST(FieldWordsTest, WhatIsForecastIsNoFlag) {
   EXPECT_EQ(advice_on("gpus", "--max-price"), "") << "it has no --budget";
 }
 
+TEST(FieldWordsTest, OneWordMeansWhatItsVerbDoes) {
+  EXPECT_NE(advice_on("calibrate", "--gpu").find("--device cuda:0"), std::string::npos);
+  EXPECT_NE(advice_on("validate", "--gpu").find("--machine"), std::string::npos);
+  EXPECT_NE(advice_on("watch", "--gpu").find("stoker watch PID"), std::string::npos);
+  EXPECT_NE(advice_on("plan", "--shuffle").find("leave it out"), std::string::npos);
+}
+
 TEST(FieldWordsTest, FlagsAreFoundByTheirWords) {
   const std::vector<std::string> names{"--gpus",       "--num-gpus",   "--workers", "--num-workers",
                                        "--batch-size", "--image-size", "--batch"};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "scenario/settings/settings.h"
 
 namespace stoker::cli {
@@ -16,7 +17,7 @@ namespace {
 /// several that fit, the first.
 constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"howmanygpu numberofgpu", "plan MODEL --gpu GPU --gpus 1..8"},
-    {"whichgpu bestgpu whatgpu compar versus", "plan MODEL --gpu A,B"},
+    {"whichgpu bestgpu whatgpu compar versus", "plan MODEL --gpu A,B"},  // A,B: kSeveral
     {"lrfind lrrange lrtest learningrate", "tune --lr-test -- python train.py --lr {lr}"},
     {"lora finetun", "predict MODEL --gpu GPU --lora r=16"},
     {"batchsize maxbatch largestbatch", "predict MODEL --gpu GPU --batch max"},
@@ -25,9 +26,11 @@ constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::st
     {"howmuch cost", "plan MODEL --gpu GPU --price 1.2 --samples N"},
     {"optim recommend advis suggest search best autotune", "plan MODEL --gpu GPU"},
     {"instance cloud provider price rent", "gpus --instances"},
-    {"monitor attach slow run", "watch -- python train.py"},
+    {"canitrain canirun willitfit", "predict MODEL --gpu GPU --batch N"},
+    {"monitor attach slow run idle underus utili bottleneck stall starv",
+     "watch -- python train.py"},
     {"oom outofmemory snapshot trace analy diagnos profil", "explain FILE"},
-    {"fit fits estimat forecast memory vram canirun flops", "predict MODEL --gpu GPU --batch N"},
+    {"fit fits estimat forecast memory vram flops", "predict MODEL --gpu GPU --batch N"},
     {"train", "watch -- python train.py"},
     {"benchmark bench measure", "calibrate"},
     {"hpo hyperparam optuna tuning tuner", "tune"},
@@ -35,6 +38,9 @@ constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::st
     {"gpu card", "gpus"},
     {"list zoo", "models"},
 });
+
+/// The place of several GPUs in a command.
+constexpr std::string_view kSeveral = "A,B";
 
 /// Words of a sentence that name neither a model nor a GPU.
 constexpr auto kSentenceFillers = std::to_array<std::string_view>(
@@ -61,9 +67,18 @@ bool is_number(std::string_view word) {
 
 /// What a command line tells, for the places of another.
 struct Told {
-  std::string model, gpu, batch, data;
+  std::string model, batch, data;
+  std::string gpu;                 ///< several with commas, as --gpu takes them
   std::vector<std::string> flags;  ///< the others, with their values
+
+  void add_gpu(const std::string& name) { gpu += (gpu.empty() ? "" : ",") + name; }
 };
+
+/// Whether a word names a GPU; a short number is a batch size.
+bool is_gpu(const std::string& word) {
+  constexpr std::size_t kShortest = 4;  // "3090"
+  return (!is_number(word) || word.size() >= kShortest) && find_gpu(word).has_value();
+}
 
 const SettingRow* setting_of(std::string_view verb, std::string_view flag) {
   for (const SettingRow* row : settings_of(verb)) {
@@ -79,7 +94,8 @@ Told told_by(std::string_view verb, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!word.starts_with("-")) {
-      (is_number(word) ? told.batch : told.model.empty() ? told.model : told.gpu) = word;
+      if (is_gpu(word)) told.add_gpu(word);
+      else (is_number(word) ? told.batch : told.model.empty() ? told.model : told.gpu) = word;
       continue;
     }
     const auto equals = std::min(word.find('='), word.size());
@@ -110,6 +126,8 @@ Told told_in_sentence(const std::vector<std::string>& words) {
       wanted = &told.gpu;
     } else if (is_in(kBeforeModel, word)) {
       wanted = &told.model;
+    } else if (wanted != &told.gpu && is_gpu(word)) {
+      told.add_gpu(word);
     } else if (wanted != nullptr && !is_in(kSentenceFillers, word)) {
       if (wanted->empty()) *wanted = word;
       wanted = nullptr;
@@ -135,9 +153,15 @@ std::string shell_word(const std::string& text) {
 
 std::string filled(std::string_view sample, const Told& told) {
   std::string text, before;
+  const std::vector<std::string> gpus = split(told.gpu, ',');
+  const bool known = std::all_of(gpus.begin(), gpus.end(), is_gpu);  // none are two models
+  const std::string several = !known             ? std::string()
+                              : gpus.size() == 1 ? told.gpu + ",B"
+                                                 : told.gpu;
   for (const std::string& word : split(sample, ' ')) {
     const std::string& given = word == "MODEL" || word == "FILE" ? told.model
                                : word == "GPU"                   ? told.gpu
+                               : word == kSeveral                ? several
                                : before == "--batch"             ? told.batch
                                : word == "FOLDER"                ? told.data
                                                                  : word;

@@ -50,11 +50,22 @@ TEST(MeantVerbTest, WhatWasTypedIsPutInItsPlaces) {
             "predict gpt2 --gpu \"RTX 4090\" --batch N");
 }
 
+TEST(MeantVerbTest, GpusToCompareAreToldFromModels) {
+  EXPECT_EQ(meant("compare resnet50 t4 a100"), "plan resnet50 --gpu t4,a100");
+  EXPECT_EQ(meant("compare t4 a100"), "plan MODEL --gpu t4,a100");
+  EXPECT_EQ(meant("compare resnet50 --gpu t4,l4"), "plan resnet50 --gpu t4,l4");
+  EXPECT_EQ(meant("compare resnet50 gpt2"), "plan resnet50 --gpu A,B") << "two models";
+  EXPECT_EQ(meant("compare t4 and a100 for resnet50"), "plan resnet50 --gpu t4,a100");
+  EXPECT_EQ(meant("fits resnet50 64 3090"), "predict resnet50 --gpu 3090 --batch 64");
+}
+
 TEST(MeantVerbTest, SentencesAreUnderstoodByTheirWords) {
   EXPECT_EQ(meant("how many workers for resnet50 on t4"), "plan resnet50 --gpu t4 --data FOLDER");
   EXPECT_EQ(meant("will llama_3_8b fit on a 3090?"), "predict llama_3_8b --gpu 3090 --batch N");
   EXPECT_EQ(meant("how many gpus do I need for gpt2"), "plan gpt2 --gpu GPU --gpus 1..8");
   EXPECT_EQ(meant_command({"why is my training slow"}, kVerbs), "watch -- python train.py");
+  EXPECT_EQ(meant("why is my gpu idle"), "watch -- python train.py");
+  EXPECT_EQ(meant("can I train llama on a 3090"), "predict llama --gpu 3090 --batch N");
   EXPECT_EQ(meant("tell me a joke"), "");
 }
 

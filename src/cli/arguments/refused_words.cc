@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/arguments/field_words.h"
 #include "cli/arguments/written_values.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "scenario/settings/settings.h"
 
 namespace stoker::cli {
@@ -100,6 +101,21 @@ constexpr auto kLetters = std::to_array<std::pair<char, std::string_view>>({{'b'
                                                                             {'p', "precision"},
                                                                             {'s', "seq-len"},
                                                                             {'m', "metric"}});
+
+/// "-gpu t4": a whole word behind one dash.
+std::optional<Error> one_dash(const Command& command, const Words& words) {
+  const Words names = all_flags(command);
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    const std::string typed = word.substr(0, word.find('='));
+    const bool whole = typed.size() > 2 && typed[0] == '-' &&
+                       std::isalpha(static_cast<unsigned char>(typed[1])) != 0;
+    if (whole && std::find(names.begin(), names.end(), "-" + typed) != names.end())
+      return Error{
+          ErrorCode::kUsage, "unknown flag " + typed + "; flags have two dashes: -" + typed, {}};
+  }
+  return std::nullopt;
+}
 
 /// A flag of one letter that the verb does not have.
 std::optional<Error> unknown_letter(const Command& command, const Words& words) {
@@ -197,8 +213,22 @@ std::string given_twice(const std::string& message, const Command& command) {
          std::string(setting->words);
 }
 
+/// A line of a forecast with what was typed before the first flag: "predict resnet50 t4".
+std::string missing_gpu(const Command& command, const Words& words, const SettingRow& gpu) {
+  const auto flag = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& word) { return word.starts_with("-"); });
+  const Words places(words.begin(), flag);
+  const std::string begin = "stoker " + command.name + " ";
+  if (places.size() > 1)
+    return "the GPU is named by --gpu: " + begin + places.front() + " --gpu " +
+           (places.back() == "cpu" || find_gpu(places.back()) ? places.back() : "GPU");
+  return (places.empty() ? "MODEL and --gpu are missing, as in " : "--gpu is missing, as in ") +
+         begin + (places.empty() ? "resnet50" : places.front()) +
+         " --gpu t4: " + std::string(gpu.words);
+}
+
 /// CLI11's "--gpu is required" with what belongs there.
-std::string required_value(const std::string& message, const Command& command) {
+std::string required_value(const std::string& message, const Command& command, const Words& words) {
   constexpr std::string_view kEnds = " is required";
   if (!message.ends_with(kEnds)) return message;
   const std::string name = message.substr(0, message.size() - kEnds.size());
@@ -206,6 +236,8 @@ std::string required_value(const std::string& message, const Command& command) {
   const SettingRow* setting =
       letters == std::string::npos ? nullptr : find_setting(command.name, name.substr(letters));
   if (setting == nullptr) return message;
+  if (setting->name == "gpu" && find_setting(command.name, "model") != nullptr)
+    return missing_gpu(command, words, *setting);
   return (setting->positional ? std::string(setting->value) + " is missing" : message) + ": " +
          std::string(setting->words);
 }
@@ -262,6 +294,9 @@ std::string too_many_mean(const Command& command, const Words& words, Words extr
   const auto end = std::find_if_not(first, words.end(), is_extra);
   Words run(first, end);
   const std::string& before = *(first - 1);
+  if (command.rest != nullptr && command.rest_words == "COMMAND" &&
+      (simplified(before).starts_with("python") || is_script(run.front())))
+    return "; the command stands behind --: -- " + before + " " + joined(run, " ");
   const auto place = [&](const std::string& flag) {
     return find_setting(command.name, flag.substr(std::min(flag.size(), std::size_t{2})));
   };
@@ -318,11 +353,12 @@ Error refusal_of(const std::string& message, const Command& command,
               {}};
   }
   if (auto unknown = unknown_flag(command, words)) return *unknown;
+  if (auto dash = one_dash(command, words)) return *dash;
   if (auto letter = unknown_letter(command, words)) return *letter;
   const std::string line = message.substr(0, message.find('\n'));
   const std::string value = missing_value(unreadable_value(line, command), command);
   const std::string sentence =
-      unexpected_word(given_twice(required_value(value, command), command), command, words);
+      unexpected_word(given_twice(required_value(value, command, words), command), command, words);
   return {ErrorCode::kUsage, sentence + " (stoker " + command.name + " --help)", {}};
 }
 

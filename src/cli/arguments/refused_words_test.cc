@@ -48,6 +48,25 @@ TEST(RefusedWordsTest, WordsBehindTheModelAreWrittenAsItIsMeant) {
                     "what train.py itself takes goes behind --: -- small"));
 }
 
+TEST(RefusedWordsTest, AMissingGpuIsShownInItsPlace) {
+  EXPECT_EQ(refused("predict", {"resnet50", "t4"}),
+            "the GPU is named by --gpu: stoker predict resnet50 --gpu t4 (stoker predict --help)");
+  EXPECT_TRUE(refused("predict", {"gpt2"})
+                  .starts_with("--gpu is missing, as in stoker predict gpt2 --gpu t4: "));
+  EXPECT_TRUE(refused("predict", {}).starts_with("MODEL and --gpu are missing, as in "));
+}
+
+TEST(RefusedWordsTest, OneDashIsTooFew) {
+  EXPECT_EQ(refused("predict", {"resnet50", "-gpu", "t4"}),
+            "unknown flag -gpu; flags have two dashes: --gpu");
+  EXPECT_TRUE(holds(refused("predict", {"resnet50", "--gpu", "t4", "-batch=4"}), "--batch"));
+}
+
+TEST(RefusedWordsTest, ACommandStandsBehindItsDashes) {
+  EXPECT_TRUE(holds(refused("tune", {"python", "train.py"}),
+                    "the command stands behind --: -- python train.py"));
+}
+
 TEST(RefusedWordsTest, ASwitchTakesNoValue) {
   EXPECT_TRUE(
       holds(refused("predict", {"m", "--gpu", "t4", "--qlora", "r=16"}), "--lora r=16 --qlora"));

@@ -8,6 +8,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/arguments/written_values.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "diagnosis/next_run/recorded_timeline.h"
 #include "forecast/node_share.h"
 
@@ -21,6 +22,12 @@ std::optional<Number> whole_number(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+bool names_same_gpu(const std::string& a, const std::string& b) {
+  if (simplified(a) == simplified(b)) return true;
+  const auto first = find_gpu(a), second = find_gpu(b);
+  return first && second && first->name == second->name;
 }
 
 bool is_price_file(const std::string& price) { return price.ends_with(".csv"); }
@@ -128,6 +135,22 @@ std::vector<NamedGpu> named_gpus(const RunOptions& o) {
   std::vector<NamedGpu> gpus;
   for (std::string& name : split(o.gpu, ',')) gpus.push_back(counted(std::move(name), gpus.size()));
   return gpus;
+}
+
+Status check_different(const std::vector<NamedGpu>& gpus) {
+  for (auto one = gpus.begin(); one != gpus.end(); ++one) {
+    const auto twin = std::find_if(gpus.begin(), one, [&](const NamedGpu& other) {
+      return std::max(1, other.count) == std::max(1, one->count) &&
+             names_same_gpu(other.name, one->name);
+    });
+    if (twin == one) continue;
+    return fail(ErrorCode::kUsage,
+                (twin->name == one->name ? "names " + one->name + " twice"
+                                         : twin->name + " and " + one->name + " are one GPU") +
+                    "; give it once. Two in one machine are --gpus 2, or --gpu 2x" + one->name,
+                "--gpu");
+  }
+  return {};
 }
 
 Status check_from(const RunOptions& o) {
@@ -276,7 +299,8 @@ Result<std::optional<BatchRequest>> parse_batch(const std::string& text) {
 Result<int> gpus_of(const RunOptions& o, const NamedGpu& gpu) {
   if (gpu.count > 0 && !o.gpus.empty())
     return fail(ErrorCode::kUsage,
-                "--gpu " + std::to_string(gpu.count) + "x" + gpu.name + " says how many already",
+                "--gpu " + std::to_string(gpu.count) + "x" + gpu.name +
+                    " says how many already; leave out --gpus",
                 "--gpus");
   if (gpu.count > 0) return gpu.count;
   const auto counts = TRY(parse_counts(o.gpus.empty() ? "1" : o.gpus));

@@ -21,6 +21,8 @@ struct NamedGpu {
 };
 /// The GPUs that --gpu names: "a100-80gb", or "4xa100-80gb" for four of them.
 [[nodiscard]] std::vector<NamedGpu> named_gpus(const RunOptions& o);
+/// Refuses to compare a GPU with itself: "t4,t4" is how two in one machine are written elsewhere.
+[[nodiscard]] Status check_different(const std::vector<NamedGpu>& gpus);
 
 /// How a model that is captured on the fly is captured.
 [[nodiscard]] CaptureWishes capture_wishes(const RunOptions& o);

@@ -36,7 +36,23 @@ TEST(RunRequest, AGpusNameMaySayHowMany) {
   o.gpus = "2";
   EXPECT_EQ(exact_request(o, gpus[2])->gpus, 2);
   EXPECT_EQ(exact_request(o, gpus[0]).error().text(),
-            "--gpus: --gpu 4xa100-80gb says how many already");
+            "--gpus: --gpu 4xa100-80gb says how many already; leave out --gpus");
+}
+
+TEST(RunRequest, AGpuIsNotComparedWithItself) {
+  const auto refusal = [](const std::string& typed) {
+    RunOptions o = options();
+    o.gpu = typed;
+    const Status status = check_different(named_gpus(o));
+    return status ? std::string() : status.error().text();
+  };
+  EXPECT_EQ(refusal("t4,T4"),
+            "--gpu: t4 and T4 are one GPU; give it once. Two in one machine are "
+            "--gpus 2, or --gpu 2xT4");
+  EXPECT_NE(refusal("l4,t4,t4").find("names t4 twice"), std::string::npos);
+  EXPECT_NE(refusal("t4,1xt4").find("twice"), std::string::npos);
+  EXPECT_EQ(refusal("t4,2xt4,l4"), "");
+  EXPECT_EQ(refusal("this.toml,that.toml"), "");
 }
 
 TEST(RunRequest, EachGpuHasItsOwnPriceOrAllHaveOne) {

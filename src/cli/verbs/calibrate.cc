@@ -126,7 +126,20 @@ Result<int> finish(const CalibrateArguments& o, const fs::path& rows,
   return 0;
 }
 
+/// "cuda:0", "cpu": what --device takes, in the place of the rows file.
+bool is_device(const std::string& word) {
+  return word == "cpu" || word.starts_with("cuda") ||
+         word.find_first_not_of("0123456789") == std::string::npos;
+}
+
 Result<int> run_calibrate(const CalibrateArguments& o, std::span<const Binding> bindings) {
+  std::error_code ignored;
+  if (!o.rows_file.empty() && is_device(o.rows_file) && !fs::exists(o.rows_file, ignored))
+    return fail(ErrorCode::kUsage,
+                "is no rows file; the device is named by --device: stoker calibrate -o "
+                "MACHINE.toml --device " +
+                    (o.rows_file.starts_with('c') ? "" : std::string("cuda:")) + o.rows_file,
+                o.rows_file);
   const auto catalogue = TRY(GpuCatalogue::load());
   CalibrationContext context{&catalogue, this_host(), kVersion};
   if (!o.rows_file.empty()) {

@@ -48,6 +48,12 @@ StepLoader loader() {
 }
 
 Result<int> run_fit(const FitArguments& o) {
+  std::error_code ignored;
+  if (!o.rows.ends_with(".csv") && !std::filesystem::exists(o.rows, ignored))
+    return fail(ErrorCode::kUsage,
+                "is no file of measured rows; whether a job fits a GPU says stoker predict MODEL "
+                "--gpu GPU --batch N",
+                o.rows);
   const auto text = TRY(read_file(o.rows, kLargestTable));
   const auto table = TRY(read_fit_rows(text, o.rows, o.gpu, find, loader()));
   const auto shipped = TRY(CoefficientFile::load_shipped());

@@ -183,6 +183,7 @@ Result<int> run_plan(const PlanArguments& o, std::span<const Binding> bindings) 
     }
   }
   const std::vector<NamedGpu> gpus = named_gpus(o.run);
+  TRY(check_different(gpus));
   std::vector<Planned> planned;
   std::vector<std::string> left_out;
   for (const NamedGpu& gpu : gpus) {

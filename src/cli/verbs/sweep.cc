@@ -280,6 +280,13 @@ Result<int> finish(const study::Store& store, const study::RunSummary& summary,
   return summary.complete && !none_done ? 0 : 1;
 }
 
+/// Says which axes nothing takes: a trial may still read them from its trial.json.
+void say_unused(const study::Study& study) {
+  for (const std::string& name : study::unused_axes(study))
+    say(stderr, name + " varies, and the command takes it nowhere: write {" + name +
+                    "} where its value goes, as in --" + name + " {" + name + "}\n");
+}
+
 Result<int> run_sweep(const SweepArguments& o) {
   SweepStudy asked = TRY(sweep_study(o.request));
   if (o.prune && asked.study && asked.study->forecast.empty())
@@ -289,11 +296,14 @@ Result<int> run_sweep(const SweepArguments& o) {
       return fail(ErrorCode::kUsage, "shows what trials measured; leave out --dry-run", "--html");
     if (!asked.study)
       asked.study = TRY(study::Store::open(asked.store, study::Store::Access::kRead)).study();
-    return dry_run(*asked.study, o);
+    const int code = TRY(dry_run(*asked.study, o));
+    say_unused(*asked.study);
+    return code;
   }
   asked.store = fs::absolute(asked.store).lexically_normal();
   const auto lock = TRY(study::ControllerLock::take(asked.store));
   auto store = TRY(opened(asked));
+  if (!o.quiet) say_unused(store.study());
   TRY(retry(store, o.retry));
   const std::string forecast = TRY(forecast_all(store));
   const auto counts = TRY(store.counts());

@@ -179,6 +179,8 @@ TEST(ShippedGpus, SuggestTheNearest) {
   ASSERT_FALSE(near.has_value());
   EXPECT_EQ(near.error().code, ErrorCode::kNotFound);
   EXPECT_NE(near.error().message.find("did you mean"), std::string::npos) << near.error().message;
+  const std::string number = find_gpu("rtx4090ti").error().message;
+  EXPECT_NE(number.find("did you mean RTX4090?"), std::string::npos) << number;
   const auto far = find_gpu("frobnicator 9000");
   ASSERT_FALSE(far.has_value());
   EXPECT_EQ(far.error().message.find("did you mean"), std::string::npos) << far.error().message;

@@ -209,15 +209,19 @@ std::string without_size(std::string_view typed, std::span<const GpuNames> names
   return {};
 }
 
+enum class Shared { kNumber, kEither };
+
 /// Two cards of other families with other numbers (A6000, P4000) are no slip of the keyboard, so
 /// that of the known names those are offered which share the letters or the digits of what was
 /// typed.
-std::vector<std::string> relatives(std::string_view typed, const std::vector<std::string>& known) {
+std::vector<std::string> relatives(std::string_view typed, const std::vector<std::string>& known,
+                                   Shared shared) {
   const auto wanted = letters_and_digits(typed);
   std::vector<std::string> near;
   for (const std::string& name : known) {
     const auto has = letters_and_digits(name);
-    if (has.first == wanted.first || has.second == wanted.second) near.push_back(name);
+    if (has.second == wanted.second || (shared == Shared::kEither && has.first == wanted.first))
+      near.push_back(name);
   }
   return near;
 }
@@ -263,7 +267,12 @@ tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> 
                 "\"" + std::string(typed) +
                     "\" is a laptop's, with fewer cores and less power than the card of that "
                     "name; a machine file describes it (docs/reference/machine-file.md)");
-  std::string near = suggestion(typed, relatives(typed, known));
+  // The number of a card, "4090", says more than what stands before and behind it.
+  constexpr std::size_t kTelling = 3;
+  std::string near;
+  if (letters_and_digits(typed).second.size() >= kTelling)
+    near = suggestion(typed, relatives(typed, known, Shared::kNumber));
+  if (near.empty()) near = suggestion(typed, relatives(typed, known, Shared::kEither));
   if (near.empty()) {
     const std::string unsized_name = without_size(typed, names);
     if (!unsized_name.empty()) near = "; did you mean " + unsized_name + "?";

@@ -35,7 +35,7 @@ TEST(BadFolder, OfManyFilesIsListedInBoundedTimeAndMemory) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 16 * 1024)
       << "KiB: the listing keeps a sample only";
 #endif
-  // The same cut off: by a limit of entries, and by time (none at all).
+  // The survey cut off: by a limit of entries, and by time (none at all).
   const Result<FolderListing> some = scan_folder(folder.path(), {.max_entries = 10'000});
   ASSERT_TRUE(some);
   EXPECT_EQ(some->of(FileKind::kPicture).count, 10'000);

@@ -33,8 +33,8 @@ namespace stoker {
 [[nodiscard]] SampleCost faster_decoder(const Probe& probe, double factor, const SampleCost& like,
                                         const LoaderProfile& profile);
 
-// The same from a probe of a user's own pipeline, as far as its stages have names that tell:
-// nullopt where they do not.
+// These read a probe of a user's own pipeline, as far as its stages have names that tell: nullopt
+// where they do not.
 
 [[nodiscard]] std::optional<SampleCost> bytes_to_gpu(const PipelineProbe& probe,
                                                      const SampleCost& like);

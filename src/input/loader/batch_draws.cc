@@ -81,12 +81,12 @@ std::vector<SampleWork> representative(std::vector<SampleWork> samples) {
   return out;
 }
 
-SampleDeck::SampleDeck(const std::vector<double>& cpu, const std::vector<double>& wait,
+SampleDeck::SampleDeck(const std::vector<Seconds>& cpu, const std::vector<Seconds>& wait,
                        double likeness, std::int64_t batch, std::uint64_t seed) {
   Random random(seed);
   std::vector<SampleWork> samples(cpu.size());
   for (std::size_t i = 0; i < cpu.size(); ++i)
-    samples[i] = {cpu[i], wait.size() == cpu.size() ? wait[i] : 0};
+    samples[i] = {cpu[i], wait.size() == cpu.size() ? wait[i] : 0_s};
   Order order;
   if (likeness > 0 && samples.size() > 1) {
     order = alike(samples, std::min(1.0, likeness), batch, random);
@@ -105,14 +105,14 @@ SampleDeck::SampleDeck(const std::vector<double>& cpu, const std::vector<double>
   }
 }
 
-SampleDeck SampleDeck::in_order(const std::vector<double>& cpu, const std::vector<double>& wait) {
+SampleDeck SampleDeck::in_order(const std::vector<Seconds>& cpu, const std::vector<Seconds>& wait) {
   SampleDeck deck;
   deck.ordered_ = true;
   SampleWork sum;
   deck.before_.push_back(sum);
   for (std::size_t i = 0; i < cpu.size(); ++i) {
     sum.cpu += cpu[i];
-    sum.wait += i < wait.size() ? wait[i] : 0;
+    sum.wait += i < wait.size() ? wait[i] : 0_s;
     deck.before_.push_back(sum);
   }
   return deck;

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/durations.h"
+
 namespace stoker {
 
-/// What the samples of one batch take together, in seconds.
+/// What the samples of one batch take together.
 struct SampleWork {
-  double cpu = 0, wait = 0;
+  Seconds cpu, wait;
 };
 
 /// At most 509 samples, each the mean of neighbours in order of their time alone: the mean stays
@@ -23,13 +25,13 @@ struct SampleWork {
 class SampleDeck {
  public:
   SampleDeck() = default;
-  /// `wait` beside `cpu` element by element; empty: none waits. Seconds.
-  explicit SampleDeck(const std::vector<double>& cpu, const std::vector<double>& wait = {},
+  /// `wait` beside `cpu` element by element; empty: none waits.
+  explicit SampleDeck(const std::vector<Seconds>& cpu, const std::vector<Seconds>& wait = {},
                       double likeness = 0, std::int64_t batch = 1, std::uint64_t seed = 1);
 
   /// The cards as they are, for samples that are asked for in the same order in every epoch.
-  [[nodiscard]] static SampleDeck in_order(const std::vector<double>& cpu,
-                                           const std::vector<double>& wait);
+  [[nodiscard]] static SampleDeck in_order(const std::vector<Seconds>& cpu,
+                                           const std::vector<Seconds>& wait);
 
   /// The deck's cards in another order; stretches of `keep` cards stay together.
   [[nodiscard]] SampleDeck shuffled(std::int64_t keep, std::uint64_t seed) const;

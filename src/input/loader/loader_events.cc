@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "input/loader/loader_player.h"
 
@@ -13,7 +14,7 @@ namespace {
 /// length: the longest slice of Linux' scheduler (kernel/sched/fair.c, sysctl_sched_base_slice:
 /// 0.7 ms times 1 + log2 of the CPUs, 8 at most). Measured too: a process that wakes beside six
 /// busy ones on two cores runs after 0.08 ms (docs/models/input.md).
-constexpr double kBurst = 2.8e-3;
+constexpr Seconds kBurst = 2.8e-3_s;
 
 /// Packs an owner into a job id: actor 4 bits, rank 12, worker 16.
 std::uint32_t pack(Owner o) {
@@ -35,14 +36,14 @@ Player::Player(const LoaderModel& model)
   for (int r = 0; r < model.ranks; ++r) ranks_.emplace_back(model, r);
 }
 
-void Player::start_cpu(Owner owner, double work) { cpu_.start(now_, pack(owner), work); }
+void Player::start_cpu(Owner owner, Seconds work) { cpu_.start(now_, pack(owner), work); }
 
-void Player::start_first(Owner owner, double work) {
+void Player::start_first(Owner owner, Seconds work) {
   cpu_.start(now_, pack(owner), work,
              work <= kBurst ? SharedResource::Class::kFirst : SharedResource::Class::kEven);
 }
 
-void Player::set_timer(Owner owner, double delay, std::uint32_t serial) {
+void Player::set_timer(Owner owner, Seconds delay, std::uint32_t serial) {
   timers_.push({now_ + delay, pack(owner), serial});
 }
 
@@ -62,7 +63,7 @@ void Player::begin() {
     }
     rank.forked = model_.workers;
     rank.fresh = model_.workers == 0 && model_.start != LoaderModel::Start::kRunning;
-    start_cpu({Actor::kMainFork, r, 0}, model_.sampler + (model_.workers > 0 ? model_.reset : 0));
+    start_cpu({Actor::kMainFork, r, 0}, model_.sampler + (model_.workers > 0 ? model_.reset : 0_s));
   }
 }
 
@@ -84,11 +85,7 @@ void Player::dispatch(Owner owner) {
       if (model_.pin) return received(r);
       return hand_over(r, rank.receiving.worker);
     case Actor::kMainHost:
-      if (rank.lock_debt > 0) {
-        const double debt = rank.lock_debt;
-        rank.lock_debt = 0;
-        return start_cpu(owner, debt);
-      }
+      if (rank.lock_debt > 0_s) return start_cpu(owner, std::exchange(rank.lock_debt, 0_s));
       rank.host_busy = false;
       return maybe_continue(r);
     case Actor::kPin:
@@ -133,12 +130,11 @@ void Player::dispatch_timer(Owner owner, std::uint32_t serial) {
 LoaderTrace Player::play() {
   begin();
   while (true) {
-    const double cpu_end = cpu_.next_end(now_);
-    const double disk_end = disk_.next_end(now_);
-    const double timer = timers_.empty() ? std::numeric_limits<double>::infinity()
-                                         : std::max(now_, timers_.top().at);
-    const double next = std::min({cpu_end, disk_end, timer, step_ends_});
-    if (!std::isfinite(next)) break;
+    const Seconds cpu_end = cpu_.next_end(now_);
+    const Seconds disk_end = disk_.next_end(now_);
+    const Seconds timer = timers_.empty() ? kNever : std::max(now_, timers_.top().at);
+    const Seconds next = std::min({cpu_end, disk_end, timer, step_ends_});
+    if (!std::isfinite(next.count())) break;
     if (model_.stop_after > 0 && steps_done_ >= model_.stop_after) break;
     now_ = next;
     if (next == step_ends_) {
@@ -162,7 +158,7 @@ LoaderTrace Player::play() {
 }
 
 void Player::read(Owner owner, std::int64_t samples) {
-  if (model_.disk_per_sample > 0) {
+  if (model_.disk_per_sample > 0_s) {
     disk_.start(now_, pack(owner), model_.disk_per_sample * static_cast<double>(samples));
   } else if (owner.actor == Actor::kWorker) {
     compute(owner.rank, owner.worker);

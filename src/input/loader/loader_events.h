@@ -4,21 +4,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/durations.h"
 #include "input/loader/batch_draws.h"
 #include "input/loader/shared_resource.h"
 
 namespace stoker {
 
-/// Seconds of a batch: fixed + per_sample * samples.
+/// Time of a batch: fixed + per_sample * samples.
 struct PerBatch {
-  double fixed = 0, per_sample = 0;
-  [[nodiscard]] double of(std::int64_t samples) const {
+  Seconds fixed, per_sample;
+  [[nodiscard]] Seconds of(std::int64_t samples) const {
     return fixed + per_sample * static_cast<double>(samples);
   }
 };
 
-/// The numbers that the event simulation runs on, in seconds; everything above it is units and
-/// policy.
+/// The numbers that the event simulation runs on; everything above it is policy.
 struct LoaderModel {
   std::int64_t batches = 0;     ///< a rank loads this many, then stops
   std::int64_t stop_after = 0;  ///< batches, where the loop leaves an epoch early; 0: at its end
@@ -30,15 +30,15 @@ struct LoaderModel {
   /// Likewise what each worker's samples cost, in order, and what its first one costs beyond
   /// that. Empty: all draw from `samples`.
   std::vector<SampleDeck> worker_samples;
-  std::vector<double> stream_start;
+  std::vector<Seconds> stream_start;
   int workers = 0, prefetch = 2, ranks = 1;
   bool pin = false, in_order = true, drop_last = false;
   int run_ahead = 1;  ///< steps the loop may be ahead of the GPU; 0: it waits for each
 
   double cores = 1, slowdown_per_core = 0, oversubscription = 0;
   CpuQuota quota;
-  double disk_per_sample = 0;  ///< seconds of storage time a sample, one reader
-  double disk_capacity = 1;    ///< readers that the storage serves at full speed
+  Seconds disk_per_sample;   ///< of storage time, one reader
+  double disk_capacity = 1;  ///< readers that the storage serves at full speed
 
   std::int64_t alike = 1;  ///< samples that stay together when the deck is shuffled anew
   SampleDeck samples;      ///< CPU and waiting of a sample where it is made
@@ -46,15 +46,15 @@ struct LoaderModel {
   PerBatch collate_wait;   ///< likewise without a core
   PerBatch receive;        ///< CPU of the receiver: main, pin thread
   PerBatch pin_copy;       ///< CPU of the copy into pinned memory, without the interpreter's lock
-  double take = 0;         ///< CPU of main to take a batch from the pin thread
+  Seconds take;            ///< CPU of main to take a batch from the pin thread
   /// How long another thread of a worker waits for the interpreter's lock while samples are made,
   /// a turn; and the turns that sending a batch and handing over its tensors need.
-  double lock_wait = 0;
+  Seconds lock_wait;
   int send_turns = 0, handover_turns = 0;
   /// Objects of a batch that are larger than the pipe: CPU of the worker's feeder thread, which
   /// pickles them, and of either end while they go through. 0: none, and nobody waits for the pipe.
   PerBatch pickle, pipe;
-  [[nodiscard]] bool sends_objects() const { return pickle.per_sample + pipe.per_sample > 0; }
+  [[nodiscard]] bool sends_objects() const { return pickle.per_sample + pipe.per_sample > 0_s; }
   /// Share of making a batch in which a worker needs the interpreter's lock, which pickling keeps.
   double lock_share = 0;
 
@@ -63,18 +63,18 @@ struct LoaderModel {
     kParallel,  ///< processes start up beside each other
     kSerial     ///< each must be up before the next begins (a large data set through a pipe)
   } start = Start::kParallel;
-  double fork = 0;          ///< CPU of main a worker
-  double server = 0;        ///< until a process that forks them is up, once
-  double startup = 0;       ///< CPU of a new worker until it takes its first index
-  double startup_wait = 0;  ///< without a core, before that: its init function
-  double warm_up = 0;       ///< CPU that a process's first batch costs beyond its later ones
-  double warm_up_wait = 0;  ///< likewise without a core
-  double sampler = 0;       ///< CPU of main until it knows what to ask for, each epoch
-  double reset = 0;         ///< waking persistent workers
+  Seconds fork;          ///< CPU of main a worker
+  Seconds server;        ///< until a process that forks them is up, once
+  Seconds startup;       ///< CPU of a new worker until it takes its first index
+  Seconds startup_wait;  ///< without a core, before that: its init function
+  Seconds warm_up;       ///< CPU that a process's first batch costs beyond its later ones
+  Seconds warm_up_wait;  ///< likewise without a core
+  Seconds sampler;       ///< CPU of main until it knows what to ask for, each epoch
+  Seconds reset;         ///< waking persistent workers
 
-  double step = 0, host_cpu = 0;
+  Seconds step, host_cpu;
   double step_fixed = 1;  ///< share of a step that a smaller batch takes as well
-  [[nodiscard]] double step_of(std::int64_t count) const {
+  [[nodiscard]] Seconds step_of(std::int64_t count) const {
     if (count >= batch) return step;
     const double share = static_cast<double>(count) / static_cast<double>(batch);
     return std::max(std::min(host_cpu, step), step * (step_fixed + (1 - step_fixed) * share));
@@ -83,7 +83,7 @@ struct LoaderModel {
   bool keep_spans = false;       ///< for a chart
 };
 
-/// What somebody did without a break, rank 0 alone; seconds since the start of the epoch.
+/// What somebody did without a break, rank 0 alone; times since the start of the epoch.
 struct LoaderSpan {
   enum class Kind : std::uint8_t {
     kPrepare,  ///< a worker makes a batch
@@ -93,19 +93,19 @@ struct LoaderSpan {
   } kind = Kind::kPrepare;
   int worker = 0;  ///< of kPrepare
   std::int64_t batch = 0;
-  double from = 0, to = 0;
+  Seconds from, to;
 };
 
 /// What happened, rank 0's view; times since the start of the epoch.
 struct LoaderTrace {
-  std::vector<double> yielded;   ///< when batch k reached the training loop
-  std::vector<double> step_end;  ///< when step k ended
+  std::vector<Seconds> yielded;   ///< when batch k reached the training loop
+  std::vector<Seconds> step_end;  ///< when step k ended
   /// Batches that lay finished when the loop asked for batch k, the one it got included.
   std::vector<int> ready;
   /// Integrals at the moment that batch k was yielded, all ranks: core-seconds, worker-seconds of
   /// preparation, disk-seconds; main and pin seconds of rank 0.
   struct Totals {
-    double cores = 0, workers = 0, disk = 0, main = 0, pin = 0;
+    Seconds cores, workers, disk, main, pin;
   };
   std::vector<Totals> totals;
   /// Most samples that lay in shared memory at once, the loop's own batch included.

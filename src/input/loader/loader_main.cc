@@ -20,7 +20,7 @@ void Player::pin_next(int r) {
 void Player::pin_received(int r) {
   Rank& rank = ranks_[r];
   const std::int64_t samples = rank.tasks[rank.pinning.task].samples;
-  const double python = model_.receive.of(samples);
+  const Seconds python = model_.receive.of(samples);
   rank.pin_busy += python + model_.pin_copy.of(samples);
   // Both threads run Python in one interpreter: what one does, the other waits for.
   if (rank.host_busy) rank.lock_debt += python;
@@ -33,8 +33,8 @@ void Player::hand_over(int r, int w) {
   Rank& rank = ranks_[r];
   rank.handover_from = w;
   ++rank.handover_serial;
-  const double delay = model_.lock_wait * model_.handover_turns;
-  if (delay <= 0 || rank.workers[w].current < 0) return handed_over(r);
+  const Seconds delay = model_.lock_wait * model_.handover_turns;
+  if (delay <= 0_s || rank.workers[w].current < 0) return handed_over(r);
   set_timer({Actor::kHandover, r, w}, delay, rank.handover_serial);
 }
 
@@ -72,9 +72,9 @@ void Player::fetch(int r) {
     rank.receiving.task = samples;
     rank.loading = rank.dealer.deal(samples);
     const Owner owner{Actor::kMainLoad, r, 0};
-    const double wait = rank.loading.wait + model_.collate_wait.of(samples) +
-                        (rank.fresh ? model_.warm_up_wait : 0);
-    if (wait > 0) return set_timer(owner, wait, 0);
+    const Seconds wait = rank.loading.wait + model_.collate_wait.of(samples) +
+                         (rank.fresh ? model_.warm_up_wait : 0_s);
+    if (wait > 0_s) return set_timer(owner, wait, 0);
     return read(owner, samples);
   }
   const auto asked = static_cast<std::int64_t>(rank.tasks.size());
@@ -96,9 +96,9 @@ void Player::fetch(int r) {
 void Player::load(int r) {
   Rank& rank = ranks_[r];
   const std::int64_t samples = rank.receiving.task;
-  const double first = rank.fresh ? model_.warm_up : 0;
+  const Seconds first = rank.fresh ? model_.warm_up : 0_s;
   rank.fresh = false;
-  const double work =
+  const Seconds work =
       rank.loading.cpu + first + model_.collate.of(samples) + model_.pin_copy.of(samples);
   rank.main_busy += work;
   start_cpu({Actor::kMainLoad, r, 0}, work);
@@ -120,7 +120,7 @@ void Player::receive_next(int r) {
 /// The training thread has a batch's bytes, or takes what the pin thread has received.
 void Player::take_received(int r) {
   Rank& rank = ranks_[r];
-  const double work =
+  const Seconds work =
       model_.pin ? model_.take : model_.receive.of(rank.tasks[rank.receiving.task].samples);
   rank.main_busy += work;
   start_first({Actor::kMainReceive, r, 0}, work);
@@ -202,7 +202,7 @@ void Player::end_step() {
   keep(0, {LoaderSpan::Kind::kStep, 0, steps_done_, step_began_, now_});
   ++steps_done_;
   trace_.step_end.push_back(now_);
-  step_ends_ = std::numeric_limits<double>::infinity();
+  step_ends_ = kNever;
   begin_step();
   for (int r = 0; r < model_.ranks; ++r) maybe_continue(r);
 }

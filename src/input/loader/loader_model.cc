@@ -21,36 +21,38 @@ constexpr double kHeapKept = 32.0 * 1024 * 1024;
 
 /// How long a thread waits at most for the interpreter's lock (sys.getswitchinterval()): while
 /// samples are made in pure Python it waits so long each time.
-constexpr double kSwitchInterval = 5e-3;
+constexpr Seconds kSwitchInterval = 5e-3_s;
 
 /// Storage time of one sample for a lone reader, and how many readers it serves at that speed.
 struct Disk {
-  double per_sample = 0, readers = 1;
+  Seconds per_sample;
+  double readers = 1;
 };
 
 Disk disk_of(const SampleCost& cost, const HostShare& host, double cached) {
   Disk disk;
   if (cost.read_bytes <= 0 || cached >= 1) return disk;
-  double saturated = 0;  // seconds a read when many are in flight
-  if (host.disk_iops > 0 && !cost.sequential) saturated = 1 / host.disk_iops;
+  Seconds saturated;  // a read when many are in flight
+  if (host.disk_iops > 0 && !cost.sequential) saturated = Seconds(1 / host.disk_iops);
   if (host.disk_bandwidth > 0)
-    saturated = std::max(saturated, cost.read_bytes / host.disk_bandwidth);
-  double alone = 1e-3 * cost.cold_seek_ms;
-  if (cost.cold_bandwidth > 0) alone += cost.read_bytes / cost.cold_bandwidth;
-  if (alone == 0) alone = saturated;
+    saturated = std::max(saturated, Seconds(cost.read_bytes / host.disk_bandwidth));
+  Seconds alone(1e-3 * cost.cold_seek_ms);
+  if (cost.cold_bandwidth > 0) alone += Seconds(cost.read_bytes / cost.cold_bandwidth);
+  if (alone == 0_s) alone = saturated;
   disk.per_sample = std::max(alone, saturated) * (1 - cached) * cost.storage_pace;
-  disk.readers = saturated > 0           ? std::max(1.0, alone / saturated)
+  disk.readers = saturated > 0_s         ? std::max(1.0, alone / saturated)
                  : cost.cold_speedup > 0 ? std::max(1.0, cost.cold_speedup)
                                          : kUnknownDiskReaders;
   return disk;
 }
 
-/// One batch in bytes and CPU seconds of collating, from measured batches or from coefficients.
+/// One batch in bytes and CPU time of collating, from measured batches or from coefficients.
 struct BatchSize {
-  double bytes = 0, tensors = 0, pickled = 0, collate = 0;
-  double pickle = 0, unpickle = 0;  ///< CPU seconds on either side, beside the pipe
-  double pipe = 0;                  ///< seconds in the pipe; 0: not measured
-  double collate_wait = 0;
+  double bytes = 0, tensors = 0, pickled = 0;
+  Seconds collate;
+  Seconds pickle, unpickle;  ///< CPU time on either side, beside the pipe
+  Seconds pipe;              ///< in the pipe; 0: not measured
+  Seconds collate_wait;
 };
 
 BatchSize batch_size_of(const SampleCost& cost, std::int64_t batch, bool in_worker) {
@@ -61,31 +63,34 @@ BatchSize batch_size_of(const SampleCost& cost, std::int64_t batch, bool in_work
     return {static_cast<double>(facts.bytes.count()),
             facts.tensors,
             static_cast<double>(facts.pickled.count()),
-            seconds(in_worker ? facts.collate_shared : facts.collate_private),
-            seconds(facts.pickle),
-            seconds(facts.unpickle),
-            seconds(facts.pipe),
-            seconds(facts.collate_wait)};
+            as_seconds(in_worker ? facts.collate_shared : facts.collate_private),
+            as_seconds(facts.pickle),
+            as_seconds(facts.unpickle),
+            as_seconds(facts.pipe),
+            as_seconds(facts.collate_wait)};
   }
   const double bytes = samples * static_cast<double>(cost.output.count());
   const double faults = in_worker || bytes > kHeapKept ? t.sample_fault_ns : 0;
   const double per_byte = (in_worker ? t.collate_shared_ns : t.collate_private_ns) + faults;
-  return {bytes, static_cast<double>(cost.tensors), 0,
-          samples * seconds(t.collate_per_sample) + 1e-9 * per_byte * bytes};
+  BatchSize size;
+  size.bytes = bytes;
+  size.tensors = static_cast<double>(cost.tensors);
+  size.collate = samples * as_seconds(t.collate_per_sample) + Seconds(1e-9 * per_byte * bytes);
+  return size;
 }
 
-/// What a batch's objects take on their way, CPU seconds: of the feeder thread, and of either end
+/// What a batch's objects take on their way, CPU time: of the feeder thread, and of either end
 /// of the pipe.
 struct Objects {
-  double pickle = 0, pipe = 0;
+  Seconds pickle, pipe;
 };
 
 /// A probe that measured the pipe at this size knows more than the coefficients of other objects,
 /// which hold pickling of their own.
 Objects objects_of(const BatchSize& size, const TransportCoefficients& t) {
-  if (size.pipe > 0) return {size.pickle, size.pipe};
-  return {size.pickle + 1e-9 * t.pickle_worker_ns * size.pickled,
-          1e-9 * t.pickle_main_ns * size.pickled};
+  if (size.pipe > 0_s) return {size.pickle, size.pipe};
+  return {size.pickle + Seconds(1e-9 * t.pickle_worker_ns * size.pickled),
+          Seconds(1e-9 * t.pickle_main_ns * size.pickled)};
 }
 
 void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const HostShare& host,
@@ -94,13 +99,13 @@ void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const 
   const bool in_worker = settings.workers > 0;
   const BatchSize size = batch_size_of(cost, settings.batch, in_worker);
   const auto samples = static_cast<double>(settings.batch);
-  const auto cpu = [&](Nanos time) { return seconds(time) / speed; };
+  const auto cpu = [&](Nanos time) { return as_seconds(time) / speed; };
   model.collate.per_sample = size.collate / speed / samples;
   model.collate_wait.per_sample = size.collate_wait / samples;
-  if (settings.pin) model.pin_copy.per_sample = size.bytes / host.pin_bandwidth / samples;
+  if (settings.pin) model.pin_copy.per_sample = Seconds(size.bytes / host.pin_bandwidth / samples);
   if (!in_worker) return;
   model.collate.fixed =
-      std::max(0.0, cpu(t.per_batch_worker) + size.tensors * cpu(t.per_tensor_worker) +
+      std::max(0_s, cpu(t.per_batch_worker) + size.tensors * cpu(t.per_tensor_worker) +
                         cpu(cost.worker_extra));
   const Objects objects = objects_of(size, t);
   const bool fill_pipe = size.pickled > static_cast<double>(kPipe.count());
@@ -109,11 +114,11 @@ void fill_batches(const LoaderSettings& settings, const SampleCost& cost, const 
   pickled_by.per_sample += objects.pickle / speed / samples;
   moved_by.per_sample += objects.pipe / speed / samples;
   model.receive.fixed = std::max(
-      0.0, cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main) + cpu(cost.main_extra));
+      0_s, cpu(t.per_batch_main) + size.tensors * cpu(t.per_tensor_main) + cpu(cost.main_extra));
   model.receive.per_sample +=
-      (1e-9 * t.per_byte_main_ns * size.bytes + size.unpickle) / speed / samples;
+      (Seconds(1e-9 * t.per_byte_main_ns * size.bytes) + size.unpickle) / speed / samples;
   model.take = cpu(t.per_batch_main);
-  model.lock_wait = seconds(cost.lock_wait);
+  model.lock_wait = as_seconds(cost.lock_wait);
   model.lock_share = std::min(1.0, model.lock_wait / kSwitchInterval);
   model.send_turns = kSendTurns;
   model.handover_turns =
@@ -133,12 +138,12 @@ Nanos sent_to_worker(const SampleCost::Start& start) {
 void fill_start(const LoaderSettings& settings, const SampleCost& cost, double speed,
                 LoaderModel& model) {
   const TransportCoefficients& t = cost.transport;
-  const auto cpu = [&](Nanos time) { return seconds(time) / speed; };
+  const auto cpu = [&](Nanos time) { return as_seconds(time) / speed; };
   model.reset = cpu(t.epoch_reset);
   model.warm_up = cpu(cost.warm_up);
-  model.warm_up_wait = seconds(cost.warm_up_wait);
+  model.warm_up_wait = as_seconds(cost.warm_up_wait);
   model.sampler = cpu(cost.start.sampler);
-  model.startup_wait = seconds(cost.start.wait);
+  model.startup_wait = as_seconds(cost.start.wait);
   model.fork = cpu(t.fork_per_worker);
   const bool forks = settings.start_method == StartMethod::kFork;
   Nanos whole = forks                                          ? cost.start.fork
@@ -157,18 +162,18 @@ void fill_start(const LoaderSettings& settings, const SampleCost& cost, double s
     if (cost.start.pickled > kPipe) model.start = LoaderModel::Start::kSerial;
   }
   model.startup = whole.count() > 0
-                      ? std::max(0.0, cpu(whole - std::min(whole, cost.start.wait)) - model.fork)
+                      ? std::max(0_s, cpu(whole - std::min(whole, cost.start.wait)) - model.fork)
                       : cpu(t.worker_startup);
 }
 
 void fill_step(const Consumer& consumer, double batch_bytes, double speed, LoaderModel& model) {
   model.run_ahead = consumer.consumption == Consumption::kBlocking ? 0 : 1;
-  model.step = seconds(consumer.step);
-  model.host_cpu = seconds(consumer.host_cpu) / speed;
+  model.step = as_seconds(consumer.step);
+  model.host_cpu = as_seconds(consumer.host_cpu) / speed;
   model.step_fixed = std::clamp(consumer.fixed, 0.0, 1.0);
   const DeviceCopy& copy = consumer.copy;
   if (copy.bandwidth <= 0) return;
-  const double time = batch_bytes / copy.bandwidth;
+  const Seconds time(batch_bytes / copy.bandwidth);
   model.step = copy.way == CopyWay::kOverlapped ? std::max(model.step, time) : model.step + time;
   // The driver copies pageable memory into a pinned buffer of its own with the calling thread.
   if (!is_pinned(copy.way)) model.host_cpu += time;
@@ -176,11 +181,11 @@ void fill_step(const Consumer& consumer, double batch_bytes, double speed, Loade
 
 /// Stretches of neighbours end where worker 0's turn would come again, so that each begins with its
 /// turn as it was measured: which worker meets which batch is what matters.
-SampleDeck deck_in_order(const std::vector<double>& cpu, const std::vector<double>& wait,
+SampleDeck deck_in_order(const std::vector<Seconds>& cpu, const std::vector<Seconds>& wait,
                          const SampleCost& cost, const LoaderSettings& settings) {
   if (cost.whole_epoch) return SampleDeck::in_order(cpu, wait);
   const std::int64_t round = settings.batch * std::max(1, settings.workers);
-  std::vector<double> kept_cpu, kept_wait;
+  std::vector<Seconds> kept_cpu, kept_wait;
   std::int64_t at = 0;
   for (const std::int64_t length : cost.stretches) {
     const std::int64_t kept = length < round ? length : length / round * round;
@@ -241,10 +246,10 @@ LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
   model.disk_per_sample = disk.per_sample;
   model.disk_capacity = disk.readers;
   const double where = (settings.workers > 0 ? 1 : cost.in_process_ratio) / speed;
-  std::vector<double> cpu, wait;
+  std::vector<Seconds> cpu, wait;
   cpu.reserve(cost.cpu.size());
-  for (const Nanos time : cost.cpu) cpu.push_back(where * seconds(time));
-  for (const Nanos time : cost.wait) wait.push_back(seconds(time));
+  for (const Nanos time : cost.cpu) cpu.push_back(where * as_seconds(time));
+  for (const Nanos time : cost.wait) wait.push_back(as_seconds(time));
   if (!cost.stretches.empty()) {
     model.samples = deck_in_order(cpu, wait, cost, settings);
   } else {
@@ -266,7 +271,7 @@ double unevenness(const LoaderModel& model) {
   double sum = 0, squares = 0;
   for (int i = 0; i < kBatches; ++i) {
     const SampleWork work = dealer.deal(model.batch);
-    const double time = work.cpu + work.wait;
+    const double time = (work.cpu + work.wait).count();
     sum += time / kBatches;
     squares += time * time / kBatches;
   }

@@ -23,8 +23,7 @@ struct EpochShape {
 [[nodiscard]] EpochShape epoch_shape(const LoaderSettings& settings, const SampleCost& cost,
                                      int ranks);
 
-/// Settings, costs, host and consumer in the seconds that the event simulation runs on; an endless
-/// epoch.
+/// Settings, costs, host and consumer as the event simulation runs on them; an endless epoch.
 [[nodiscard]] LoaderModel loader_model(const LoaderSettings& settings, const SampleCost& cost,
                                        const HostShare& host, const Consumer& consumer);
 

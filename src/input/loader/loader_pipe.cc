@@ -21,7 +21,7 @@ void Player::pickle_next(int r, int w) {
   if (worker.objects.empty()) return;
   const Parcel& parcel = worker.objects.front();
   if (parcel.ended) return pickled(r, w);
-  const double work = model_.pickle.of(rank.tasks[parcel.task].samples);
+  const Seconds work = model_.pickle.of(rank.tasks[parcel.task].samples);
   if (worker.computing) worker.lock_debt += model_.lock_share * work;
   start_cpu({Actor::kPickle, r, w}, work);
 }
@@ -44,7 +44,7 @@ void Player::begin_write(int r) {
 bool Player::reads_pipe(int r, const Parcel& parcel) {
   Rank& rank = ranks_[r];
   if (!model_.sends_objects()) return false;
-  const double work = model_.pipe.of(rank.tasks[parcel.task].samples);
+  const Seconds work = model_.pipe.of(rank.tasks[parcel.task].samples);
   if (model_.pin) rank.pin_busy += work;
   else rank.main_busy += work;
   rank.pipe_ends = 2;

@@ -11,6 +11,9 @@
 
 namespace stoker::loader {
 
+/// A time that never comes.
+inline constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+
 /// What a job on the cores, the disk or the clock belongs to.
 enum class Actor : std::uint32_t {
   kWorker,       ///< makes the samples of a batch
@@ -62,10 +65,10 @@ struct Worker {
   bool tells_end = false;  ///< has yet to send word of it
   Fifo<Parcel> sends;      ///< finished, the feeder thread has not yet had its turns
   std::uint32_t send_serial = 0;
-  double last_send = 0;
-  double began = 0;        ///< its current task
+  Seconds last_send;
+  Seconds began;           ///< its current task
   bool computing = false;  ///< makes samples or collates; waiting for samples is none of it
-  double lock_debt = 0;    ///< what its feeder thread kept the lock for meanwhile
+  Seconds lock_debt;       ///< what its feeder thread kept the lock for meanwhile
   Fifo<Parcel> objects;    ///< sent, not yet through the pipe
 };
 
@@ -86,7 +89,7 @@ struct Rank {
   Fifo<Parcel> results;     ///< finished by workers (and the pin thread), not received
   Fifo<Parcel> pin_queue;   ///< waiting for the pin thread
   Parcel pinning, receiving;
-  double pinning_since = 0, wanting_since = 0;  ///< for spans
+  Seconds pinning_since, wanting_since;  ///< for spans
   bool pin_active = false;
   std::int64_t next = 0;     ///< task to be yielded next in order
   std::int64_t yielded = 0;  ///< batches given to the loop
@@ -94,12 +97,12 @@ struct Rank {
   int active = 0;  ///< workers whose streams go on, as main knows
   int ready = 0;   ///< batches finished, not yielded
   bool host_busy = false;
-  bool fresh = false;    ///< without workers: has made no batch yet
-  double lock_debt = 0;  ///< the pin thread's Python work beside main's own
-  Fifo<int> writers;     ///< workers with pickled objects; the first of them writes
-  int pipe_ends = 0;     ///< still busy with the parcel in the pipe
+  bool fresh = false;  ///< without workers: has made no batch yet
+  Seconds lock_debt;   ///< the pin thread's Python work beside main's own
+  Fifo<int> writers;   ///< workers with pickled objects; the first of them writes
+  int pipe_ends = 0;   ///< still busy with the parcel in the pipe
   MainState state = MainState::kStarting;
-  double main_busy = 0, pin_busy = 0;
+  Seconds main_busy, pin_busy;
   SampleWork loading;      ///< without workers: the current batch
   int handover_from = -1;  ///< worker whose tensors are being handed over
   std::uint32_t handover_serial = 0;
@@ -114,14 +117,14 @@ class Player {
 
  private:
   struct Timer {
-    double at;
+    Seconds at;
     std::uint32_t owner, serial;
     bool operator>(const Timer& other) const { return at > other.at; }
   };
 
-  void start_cpu(Owner owner, double work);
-  void start_first(Owner owner, double work);
-  void set_timer(Owner owner, double delay, std::uint32_t serial);
+  void start_cpu(Owner owner, Seconds work);
+  void start_first(Owner owner, Seconds work);
+  void set_timer(Owner owner, Seconds delay, std::uint32_t serial);
 
   void begin();
   void dispatch(Owner owner);
@@ -176,16 +179,15 @@ class Player {
 
   const LoaderModel& model_;
   SharedResource cpu_, disk_;
-  double now_ = 0;
+  Seconds now_;
   std::vector<Rank> ranks_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   std::vector<int> arrived_;           ///< ranks that have batch k (in order of yielding)
   std::vector<std::int64_t> largest_;  ///< samples of batch k, of the rank that has most
   std::int64_t steps_begun_ = 0, steps_done_ = 0;
-  double step_began_ = 0;
-  double step_ends_ = std::numeric_limits<double>::infinity();
+  Seconds step_began_, step_ends_ = kNever;
   int workers_busy_ = 0;
-  double workers_integral_ = 0, workers_since_ = 0;
+  Seconds workers_integral_, workers_since_;
   LoaderTrace trace_;
 };
 

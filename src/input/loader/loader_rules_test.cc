@@ -21,25 +21,26 @@ Consumer blocking(double step_ms) {
   return {.step = step_ms * kMillisecond, .consumption = Consumption::kBlocking};
 }
 
-/// One rank whose batches cost `batch_s` seconds of CPU, on many cores, instant steps.
-LoaderModel bare(int workers, double batch_s) {
+/// One rank whose batches cost `batch` of CPU, on many cores, instant steps.
+LoaderModel bare(int workers, Seconds batch) {
   LoaderModel model;
   model.workers = workers;
   model.cores = 64;
   model.run_ahead = 0;
-  model.samples = SampleDeck({batch_s});
+  model.samples = SampleDeck({batch});
   return model;
 }
 
 TEST(Quota, StandsStillUntilTheNextPeriod) {
-  SharedResource cores(2, 0, 0, {.cores = 0.5, .period = 0.1});
-  cores.start(0, 1, 0.2);
-  EXPECT_NEAR(cores.next_end(0), 0.35, 1e-9);  // three periods of 50 ms each, and 50 ms more
-  EXPECT_NEAR(cores.busy(0.25), 0.15, 1e-9);
-  cores.start(0.25, 2, 0.01);  // two on two cores use what is left of a period twice as fast
-  EXPECT_NEAR(cores.next_end(0.25), 0.31, 1e-9);
-  EXPECT_EQ(cores.finish(0.31), 2U);
-  EXPECT_NEAR(cores.next_end(0.31), 0.40 + 0.01, 1e-9);
+  SharedResource cores(2, 0, 0, {.cores = 0.5, .period = 0.1_s});
+  cores.start(0_s, 1, 0.2_s);
+  EXPECT_NEAR(cores.next_end(0_s).count(), 0.35,
+              1e-9);  // three periods of 50 ms each, and 50 ms more
+  EXPECT_NEAR(cores.busy(0.25_s).count(), 0.15, 1e-9);
+  cores.start(0.25_s, 2, 0.01_s);  // two on two cores use what is left of a period twice as fast
+  EXPECT_NEAR(cores.next_end(0.25_s).count(), 0.31, 1e-9);
+  EXPECT_EQ(cores.finish(0.31_s), 2U);
+  EXPECT_NEAR(cores.next_end(0.31_s).count(), 0.40 + 0.01, 1e-9);
 }
 
 TEST(Quota, BoundsTheRateAndTheFirstBatchWaits) {
@@ -53,11 +54,12 @@ TEST(Quota, BoundsTheRateAndTheFirstBatchWaits) {
 
 TEST(FirstServed, ShortJobsOfSleepersDoNotQueue) {
   SharedResource cores(2, 0);
-  for (std::uint32_t job = 0; job < 4; ++job) cores.start(0, job, 1.0);
-  cores.start(0, 9, 0.01, SharedResource::Class::kFirst);
-  EXPECT_DOUBLE_EQ(cores.next_end(0), 0.01);
-  EXPECT_EQ(cores.finish(0.01), 9U);
-  EXPECT_DOUBLE_EQ(cores.next_end(0.01), 2.005);  // the others lost those 10 ms of one core
+  for (std::uint32_t job = 0; job < 4; ++job) cores.start(0_s, job, 1_s);
+  cores.start(0_s, 9, 0.01_s, SharedResource::Class::kFirst);
+  EXPECT_DOUBLE_EQ(cores.next_end(0_s).count(), 0.01);
+  EXPECT_EQ(cores.finish(0.01_s), 9U);
+  EXPECT_DOUBLE_EQ(cores.next_end(0.01_s).count(),
+                   2.005);  // the others lost those 10 ms of one core
 }
 
 TEST(Waiting, NeedsNoCore) {
@@ -117,33 +119,33 @@ TEST(Batches, MeasuredOnesReplaceCoefficients) {
 
 TEST(OutOfOrder, GoesToWhoHasRoomAndYieldsOnArrival) {
   // Worker 0 meets a batch of ten seconds; the others go on without it.
-  LoaderModel model = bare(2, 0.1);
+  LoaderModel model = bare(2, 0.1_s);
   model.batches = 20;
   model.prefetch = 1;
-  std::vector<double> costs(20, 0.1);
-  costs[0] = 10;
+  std::vector<Seconds> costs(20, 0.1_s);
+  costs[0] = 10_s;
   model.samples = SampleDeck(costs);
   LoaderTrace ordered = play_loader(model);
-  while (ordered.yielded[0] < 9) {  // until the order in which the slow one comes first
+  while (ordered.yielded[0] < 9_s) {  // until the order in which the slow one comes first
     ++model.first_card;
     ordered = play_loader(model);
   }
   model.in_order = false;
   const LoaderTrace free = play_loader(model);
   ASSERT_EQ(free.yielded.size(), 20U);
-  EXPECT_NEAR(free.yielded.back(), 10, 2.0);
-  EXPECT_LT(free.yielded[18], 2.1) << "the other worker made the rest meanwhile";
-  EXPECT_GT(ordered.yielded[18], 8) << "in order all wait for the slow one";
+  EXPECT_NEAR(free.yielded.back().count(), 10, 2.0);
+  EXPECT_LT(free.yielded[18], 2.1_s) << "the other worker made the rest meanwhile";
+  EXPECT_GT(ordered.yielded[18], 8_s) << "in order all wait for the slow one";
 }
 
 TEST(Iterable, EachStreamEndsWithItsOwnShortBatch) {
-  LoaderModel model = bare(2, 0.01);
+  LoaderModel model = bare(2, 0.01_s);
   model.batch = 10;
   model.batches = 4;
   model.streams = {25, 10};
   const LoaderTrace all = play_loader(model);
   EXPECT_EQ(all.yielded.size(), 4U);  // 10, 10, 5 and 10
-  EXPECT_NEAR(all.yielded.back(), 0.25, 1e-9);
+  EXPECT_NEAR(all.yielded.back().count(), 0.25, 1e-9);
   model.drop_last = true;
   EXPECT_EQ(play_loader(model).yielded.size(), 3U);
   model.in_order = false;
@@ -161,17 +163,17 @@ TEST(Iterable, OneBatchAWorkerMoreThanASampler) {
 
 TEST(Lock, BusyWorkersSendLate) {
   // One tensor a batch; a worker that makes the next batch lets the other threads wait 5 ms a turn.
-  LoaderModel model = bare(1, 0.2);
+  LoaderModel model = bare(1, 0.2_s);
   model.batches = 6;
-  model.lock_wait = 0.005;
+  model.lock_wait = 0.005_s;
   model.send_turns = kSendTurns;
   model.handover_turns = kHandoverTurns;
   const LoaderTrace late = play_loader(model);
-  EXPECT_NEAR(late.yielded[0], 0.2 + 0.005 * (kSendTurns + kHandoverTurns), 1e-9);
-  EXPECT_NEAR(late.yielded[5], 1.2, 1e-9) << "after the last batch nobody holds the lock";
+  EXPECT_NEAR(late.yielded[0].count(), 0.2 + 0.005 * (kSendTurns + kHandoverTurns), 1e-9);
+  EXPECT_NEAR(late.yielded[5].count(), 1.2, 1e-9) << "after the last batch nobody holds the lock";
   model.handover_turns = 100;  // longer than the worker is busy: ends when it is idle
   model.prefetch = 1;
-  EXPECT_NEAR(play_loader(model).yielded[0], 0.2, 1e-9) << "no second batch was asked for";
+  EXPECT_NEAR(play_loader(model).yielded[0].count(), 0.2, 1e-9) << "no second batch was asked for";
 }
 
 TEST(Start, LargeDataSetsGoThroughThePipeOneWorkerAfterTheOther) {

@@ -32,12 +32,13 @@ constexpr int kOrders = 3, kUnevenOrders = 8;
 
 /// Rates over the steady window of a trace.
 struct Steady {
-  double interval = 0, cores = 0, workers = 0, disk = 0, main = 0, pin = 0;
+  Seconds interval;
+  double cores = 0, workers = 0, disk = 0, main = 0, pin = 0;
 };
 
 Steady steady_of(const LoaderTrace& trace, std::size_t from, std::size_t to) {
   const LoaderTrace::Totals &a = trace.totals[from], &b = trace.totals[to];
-  const double span = std::max(1e-12, trace.yielded[to] - trace.yielded[from]);
+  const Seconds span = std::max(1e-12_s, trace.yielded[to] - trace.yielded[from]);
   return {span / static_cast<double>(to - from),
           (b.cores - a.cores) / span,
           (b.workers - a.workers) / span,
@@ -46,7 +47,7 @@ Steady steady_of(const LoaderTrace& trace, std::size_t from, std::size_t to) {
           (b.pin - a.pin) / span};
 }
 
-InputLimit limit_of(const Steady& steady, const LoaderModel& model, double wait) {
+InputLimit limit_of(const Steady& steady, const LoaderModel& model, Seconds wait) {
   if (wait < kNoWait * steady.interval) return InputLimit::kStep;
   if (steady.disk / model.disk_capacity > kSaturated) return InputLimit::kDisk;
   const double cores =
@@ -54,7 +55,7 @@ InputLimit limit_of(const Steady& steady, const LoaderModel& model, double wait)
   if (steady.cores / cores > kSaturated && model.workers > 0) return InputLimit::kCores;
   if (model.workers == 0) return InputLimit::kInProcess;
   if (steady.pin > kSaturated) return InputLimit::kPinThread;
-  const double blocked = model.run_ahead == 0 ? model.step : model.host_cpu;
+  const Seconds blocked = model.run_ahead == 0 ? model.step : model.host_cpu;
   if (steady.main + blocked / steady.interval > kSaturated) return InputLimit::kMainThread;
   const double workers = steady.workers / (static_cast<double>(model.workers) * model.ranks);
   return workers > kSaturated ? InputLimit::kWorkers : InputLimit::kJitter;
@@ -111,13 +112,13 @@ LoaderForecast unlimited(const LoaderSettings& settings, const SampleCost& cost,
 
 /// A whole epoch as it was played.
 struct Played {
-  double epoch = 0;      ///< until the end of the last step
+  Seconds epoch;         ///< until the end of the last step
   double most_held = 0;  ///< samples in shared memory, a rank
 };
 
 /// A long epoch of streams that end at different times: the same with all of them shorter in
 /// proportion.
-double shortened_epoch(LoaderModel model, const EpochShape& epoch) {
+Seconds shortened_epoch(LoaderModel model, const EpochShape& epoch) {
   const double part = static_cast<double>(model.batches) / static_cast<double>(epoch.batches);
   model.streams.clear();
   for (const std::int64_t length : epoch.streams) {
@@ -126,7 +127,7 @@ double shortened_epoch(LoaderModel model, const EpochShape& epoch) {
   }
   model.stop_after = 0;
   const LoaderTrace trace = play_loader(model);
-  if (trace.step_end.empty()) return 0;
+  if (trace.step_end.empty()) return {};
   return trace.yielded.front() + (trace.step_end.back() - trace.yielded.front()) / part;
 }
 
@@ -139,7 +140,7 @@ bool ends_unevenly(const EpochShape& epoch, std::int64_t batch) {
 /// Long epochs go on at the steady pace after the simulated part; short ones are played out, with
 /// several orders of the samples.
 Played play_epoch(LoaderModel model, const EpochShape& epoch, const LoaderTrace& endless,
-                  double interval, bool uneven, std::int64_t stop_after) {
+                  Seconds interval, bool uneven, std::int64_t stop_after) {
   Played out;
   out.most_held = static_cast<double>(endless.peak_samples);
   if (epoch.batches > model.batches) {
@@ -202,7 +203,7 @@ void end_streams(LoaderModel& model, const EpochShape& epoch) {
 }
 
 /// Until batch 0 of an epoch, for batches of median cost.
-double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
+Nanos first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
   LoaderModel model = median_batches(endless);
   const std::int64_t window = std::int64_t{model.workers} * model.prefetch + 1;
   if (epoch.batches <= window) {
@@ -213,7 +214,7 @@ double first_batch_of(const LoaderModel& endless, const EpochShape& epoch) {
   }
   model.stop_after = 1;
   const LoaderTrace trace = play_loader(model);
-  return trace.yielded.empty() ? 0 : trace.yielded.front();
+  return trace.yielded.empty() ? Nanos{} : as_nanos(trace.yielded.front());
 }
 
 }  // namespace
@@ -297,22 +298,22 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
 
   LoaderForecast out;
   auto used = static_cast<double>(trace.peak_samples);
-  out.interval = steady.interval * kSecond;
-  out.samples_per_s = static_cast<double>(model.batch) / steady.interval;
-  const double wait = std::max(0.0, steady.interval - std::max(model.step, model.host_cpu));
-  out.wait = wait * kSecond;
-  out.first_batch = first_batch_of(model, epoch) * kSecond;
+  out.interval = as_nanos(steady.interval);
+  out.samples_per_s = static_cast<double>(model.batch) / steady.interval.count();
+  const Seconds wait = std::max(0_s, steady.interval - std::max(model.step, model.host_cpu));
+  out.wait = as_nanos(wait);
+  out.first_batch = first_batch_of(model, epoch);
   out.epoch_start = out.first_batch;
   const bool forks = settings.start_method == StartMethod::kFork || model.workers == 0;
-  if (model.server > 0) {  // it lives on
+  if (model.server > 0_s) {  // it lives on
     LoaderModel later = model;
-    later.server = 0;
-    out.epoch_start = first_batch_of(later, epoch) * kSecond;
+    later.server = {};
+    out.epoch_start = first_batch_of(later, epoch);
   }
   if (settings.persistent || model.workers == 0 || !forks) {
     LoaderModel later = model;
     later.start = LoaderModel::Start::kRunning;
-    const Nanos running = first_batch_of(later, epoch) * kSecond;
+    const Nanos running = first_batch_of(later, epoch);
     if (settings.persistent || model.workers == 0) out.epoch_start = running;
     if (!forks) {
       out.started = std::max(Nanos{}, out.first_batch - running);
@@ -327,7 +328,7 @@ LoaderForecast simulate_loader(const LoaderSettings& given, const SampleCost& co
     out.epoch_samples = delivered_samples(epoch, settings);
     const Played played =
         play_epoch(model, epoch, trace, steady.interval, uneven, settings.stop_after);
-    out.epoch = played.epoch * kSecond - out.first_batch + out.epoch_start;
+    out.epoch = as_nanos(played.epoch) - out.first_batch + out.epoch_start;
     if (!settings.persistent && model.workers > 0)
       out.shutdown = static_cast<double>(model.workers) * cost.transport.shutdown_per_worker;
     out.epoch += out.shutdown;

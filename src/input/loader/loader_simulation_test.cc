@@ -30,37 +30,37 @@ Consumer blocking(double step_ms) {
 
 TEST(SharedResource, SharesEvenly) {
   SharedResource cores(2, 0);
-  cores.start(0, 1, 1.0);
-  EXPECT_DOUBLE_EQ(cores.next_end(0), 1.0);
-  cores.start(0.5, 2, 1.0);
-  cores.start(0.5, 3, 1.0);  // three on two cores: rate 2/3
-  EXPECT_DOUBLE_EQ(cores.next_end(0.5), 0.5 + 0.5 * 1.5);
-  EXPECT_EQ(cores.finish(1.25), 1U);
-  EXPECT_DOUBLE_EQ(cores.next_end(1.25),
+  cores.start(0_s, 1, 1.0_s);
+  EXPECT_DOUBLE_EQ(cores.next_end(0_s).count(), 1.0);
+  cores.start(0.5_s, 2, 1.0_s);
+  cores.start(0.5_s, 3, 1.0_s);  // three on two cores: rate 2/3
+  EXPECT_DOUBLE_EQ(cores.next_end(0.5_s).count(), 0.5 + 0.5 * 1.5);
+  EXPECT_EQ(cores.finish(1.25_s), 1U);
+  EXPECT_DOUBLE_EQ(cores.next_end(1.25_s).count(),
                    1.75);  // 0.5 done of 1.0, alone on a core each from now on
-  cores.finish(1.75);
-  cores.finish(1.75);
+  cores.finish(1.75_s);
+  cores.finish(1.75_s);
   EXPECT_EQ(cores.jobs(), 0U);
-  EXPECT_DOUBLE_EQ(cores.busy(5), 0.5 + 2 * 0.75 + 2 * 0.5);
-  EXPECT_TRUE(std::isinf(cores.next_end(5)));
+  EXPECT_DOUBLE_EQ(cores.busy(5_s).count(), 0.5 + 2 * 0.75 + 2 * 0.5);
+  EXPECT_TRUE(std::isinf(cores.next_end(5_s).count()));
 }
 
 TEST(SharedResource, SlowsDownByBusyUnits) {
   SharedResource cores(4, 0.1);
-  cores.start(0, 1, 1.0);
-  EXPECT_DOUBLE_EQ(cores.next_end(0), 1.0);
-  cores.start(0, 2, 1.0);
-  cores.start(0, 3, 1.0);
-  EXPECT_DOUBLE_EQ(cores.next_end(0), 1.2);
+  cores.start(0_s, 1, 1.0_s);
+  EXPECT_DOUBLE_EQ(cores.next_end(0_s).count(), 1.0);
+  cores.start(0_s, 2, 1.0_s);
+  cores.start(0_s, 3, 1.0_s);
+  EXPECT_DOUBLE_EQ(cores.next_end(0_s).count(), 1.2);
 }
 
 TEST(SharedResource, CrowdingCostsUpToItsShare) {
   SharedResource cores(2, 0, 0.1);
-  for (std::uint32_t job = 0; job < 3; ++job) cores.start(0, job, 1.0);
-  EXPECT_DOUBLE_EQ(cores.next_end(0), 1.5 * 1.05);
+  for (std::uint32_t job = 0; job < 3; ++job) cores.start(0_s, job, 1.0_s);
+  EXPECT_DOUBLE_EQ(cores.next_end(0_s).count(), 1.5 * 1.05);
   SharedResource crowded(2, 0, 0.1);
-  for (std::uint32_t job = 0; job < 8; ++job) crowded.start(0, job, 1.0);
-  EXPECT_DOUBLE_EQ(crowded.next_end(0), 4 * 1.1);
+  for (std::uint32_t job = 0; job < 8; ++job) crowded.start(0_s, job, 1.0_s);
+  EXPECT_DOUBLE_EQ(crowded.next_end(0_s).count(), 4 * 1.1);
 }
 
 TEST(Simulation, SamplesFaultTheirMemoryInAgain) {
@@ -80,8 +80,8 @@ TEST(Simulation, SamplesFaultTheirMemoryInAgain) {
 
 TEST(SharedResource, FractionOfACore) {
   SharedResource quota(0.5, 0);
-  quota.start(0, 1, 1.0);
-  EXPECT_DOUBLE_EQ(quota.next_end(0), 2.0);
+  quota.start(0_s, 1, 1.0_s);
+  EXPECT_DOUBLE_EQ(quota.next_end(0_s).count(), 2.0);
 }
 
 TEST(Simulation, WithoutWorkersLoadAndStepAdd) {
@@ -327,6 +327,10 @@ struct Pair {
   LoaderModel model;
 };
 
+std::vector<Seconds> in_seconds(const std::vector<double>& numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
 Pair random_pair(Random& random, bool uneven) {
   Pair pair;
   Twin& twin = pair.twin;
@@ -356,12 +360,12 @@ Pair random_pair(Random& random, bool uneven) {
   model.in_order = twin.in_order;
   model.run_ahead = 0;
   model.cores = twin.cores;
-  model.samples = SampleDeck(twin.batch_cpu, twin.batch_wait);
-  model.receive.fixed = twin.workers > 0 ? twin.receive_cpu : 0;
-  model.fork = twin.fork;
-  model.startup = twin.startup;
-  model.warm_up = twin.warm_up;
-  model.step = twin.step;
+  model.samples = SampleDeck(in_seconds(twin.batch_cpu), in_seconds(twin.batch_wait));
+  model.receive.fixed = Seconds(twin.workers > 0 ? twin.receive_cpu : 0);
+  model.fork = Seconds(twin.fork);
+  model.startup = Seconds(twin.startup);
+  model.warm_up = Seconds(twin.warm_up);
+  model.step = Seconds(twin.step);
   return pair;
 }
 
@@ -375,7 +379,7 @@ TEST(Twin, AgreesOnRandomSettings) {
     for (std::size_t k = 0; k < expected.size(); ++k) {
       // Each of the changes before batch k may come up to a tick late in the twin.
       const double tolerance = 1e-3 + 8e-5 * static_cast<double>(k);
-      ASSERT_NEAR(trace.yielded[k], expected[k], tolerance)
+      ASSERT_NEAR(trace.yielded[k].count(), expected[k], tolerance)
           << "round " << round << " batch " << k << " workers " << twin.workers << " cores "
           << twin.cores << " in order " << twin.in_order;
     }
@@ -394,15 +398,16 @@ TEST(Twin, AgreesOnUnevenBatches) {
     Dealer dealer(model.samples, model.first_card);
     for (std::size_t i = 0; i < twin.batch_cpu.size(); ++i) {
       const SampleWork work = dealer.deal(1);
-      twin.batch_cpu[i] = work.cpu;
-      twin.batch_wait[i] = work.wait;
+      twin.batch_cpu[i] = work.cpu.count();
+      twin.batch_wait[i] = work.wait.count();
     }
     const std::vector<double> expected = twin.play();
     const LoaderTrace trace = play_loader(model);
     ASSERT_EQ(trace.yielded.size(), expected.size());
     const double tolerance = 2e-3 + 1e-4 * static_cast<double>(expected.size());
-    same += std::abs(trace.yielded.back() - expected.back()) < tolerance ? 1 : 0;
-    EXPECT_NEAR(trace.yielded.back(), expected.back(), 0.1 * expected.back()) << "round " << round;
+    same += std::abs(trace.yielded.back().count() - expected.back()) < tolerance ? 1 : 0;
+    EXPECT_NEAR(trace.yielded.back().count(), expected.back(), 0.1 * expected.back())
+        << "round " << round;
   }
   EXPECT_GE(same, kRounds * 8 / 10);
 }

@@ -11,19 +11,19 @@ namespace {
 /// Mean times of two workers' samples closer than this are one time measured twice.
 constexpr double kAlike = 1.25;
 
-double mean_seconds(const StreamCost& stream) {
-  double sum = 0;
+Seconds mean_time(const StreamCost& stream) {
+  Seconds sum;
   for (std::size_t i = 0; i < stream.cpu.size(); ++i)
-    sum += seconds(stream.cpu[i]) + (i < stream.wait.size() ? seconds(stream.wait[i]) : 0);
-  return stream.cpu.empty() ? 0 : sum / static_cast<double>(stream.cpu.size());
+    sum += as_seconds(stream.cpu[i]) + (i < stream.wait.size() ? as_seconds(stream.wait[i]) : 0_s);
+  return stream.cpu.empty() ? 0_s : sum / static_cast<double>(stream.cpu.size());
 }
 
 bool costs_differ(const StreamSet& set) {
-  double least = 0, most = 0;
+  Seconds least, most;
   for (const StreamCost& stream : set.workers) {
     if (stream.cpu.empty()) continue;
-    const double mean = mean_seconds(stream);
-    least = most == 0 ? mean : std::min(least, mean);
+    const Seconds mean = mean_time(stream);
+    least = most == 0_s ? mean : std::min(least, mean);
     most = std::max(most, mean);
   }
   return most > kAlike * least;
@@ -111,11 +111,11 @@ void fill_streams(const LoaderSettings& settings, const SampleCost& cost, double
   if (!own) return;
   for (int w = 0; w < settings.workers; ++w) {
     const StreamCost& stream = set->workers[static_cast<std::size_t>(w) % set->workers.size()];
-    std::vector<double> cpu, wait;
-    for (const Nanos time : stream.cpu) cpu.push_back(cpu_scale * seconds(time));
-    for (const Nanos time : stream.wait) wait.push_back(seconds(time));
+    std::vector<Seconds> cpu, wait;
+    for (const Nanos time : stream.cpu) cpu.push_back(cpu_scale * as_seconds(time));
+    for (const Nanos time : stream.wait) wait.push_back(as_seconds(time));
     model.worker_samples.push_back(SampleDeck::in_order(cpu, wait));
-    model.stream_start.push_back(seconds(stream.start));
+    model.stream_start.push_back(as_seconds(stream.start));
   }
 }
 

@@ -14,9 +14,9 @@ SampleCost ten_milliseconds() {
   return cost;
 }
 
-double sum(const LoaderTimeline& timeline, LoaderSpan::Kind kind) {
-  double all = 0;
-  for (const LoaderSpan& s : timeline.spans) all += s.kind == kind ? s.to - s.from : 0;
+Seconds sum(const LoaderTimeline& timeline, LoaderSpan::Kind kind) {
+  Seconds all;
+  for (const LoaderSpan& s : timeline.spans) all += s.kind == kind ? s.to - s.from : 0_s;
   return all;
 }
 
@@ -29,21 +29,21 @@ TEST(LoaderTimeline, NobodyDoesTwoThingsAtOnce) {
   ASSERT_FALSE(timeline.spans.empty());
   EXPECT_EQ(timeline.workers, 3);
   for (int w = 0; w < 3; ++w) {
-    double until = 0;
+    Seconds until;
     int batches = 0;
     for (const LoaderSpan& s : timeline.spans) {
       if (s.kind != LoaderSpan::Kind::kPrepare || s.worker != w) continue;
-      EXPECT_GE(s.from, until - 1e-9);
+      EXPECT_GE(s.from, until - 1e-9_s);
       until = s.to;
       ++batches;
     }
     EXPECT_GT(batches, 5);
   }
-  double until = 0;
+  Seconds until;
   for (const LoaderSpan& s : timeline.spans) {
     if (s.kind != LoaderSpan::Kind::kStep) continue;
-    EXPECT_NEAR(s.to - s.from, 0.05, 1e-9);
-    EXPECT_GE(s.from, until - 1e-9);
+    EXPECT_NEAR((s.to - s.from).count(), 0.05, 1e-9);
+    EXPECT_GE(s.from, until - 1e-9_s);
     until = s.to;
   }
 }

@@ -12,7 +12,7 @@ void Player::fork_next(int r) {
   Rank& rank = ranks_[r];
   if (rank.forked < model_.workers) {
     const Owner starting{Actor::kWorkerStart, r, rank.forked++};
-    if (model_.startup_wait > 0) set_timer(starting, model_.startup_wait, 0);
+    if (model_.startup_wait > 0_s) set_timer(starting, model_.startup_wait, 0);
     else start_cpu(starting, model_.startup);
     if (model_.start == LoaderModel::Start::kSerial) return;
     if (rank.forked < model_.workers) return start_cpu({Actor::kMainFork, r, 0}, model_.fork);
@@ -109,15 +109,15 @@ void Player::begin_next(int r, int w) {
   count_workers(+1);
   worker.began = now_;
   const Owner owner{Actor::kWorker, r, w};
-  const double wait = task.work.wait + model_.collate_wait.of(task.samples) +
-                      (worker.fresh ? model_.warm_up_wait : 0);
-  if (wait > 0) return set_timer(owner, wait, 0);
+  const Seconds wait = task.work.wait + model_.collate_wait.of(task.samples) +
+                       (worker.fresh ? model_.warm_up_wait : 0_s);
+  if (wait > 0_s) return set_timer(owner, wait, 0);
   read(owner, task.samples);
 }
 
 void Player::compute(int r, int w) {
   Worker& worker = ranks_[r].workers[w];
-  const double first = worker.fresh ? model_.warm_up : 0;
+  const Seconds first = worker.fresh ? model_.warm_up : 0_s;
   worker.fresh = false;
   worker.computing = true;
   start_cpu({Actor::kWorker, r, w}, ranks_[r].tasks[worker.current].work.cpu + first);
@@ -126,8 +126,8 @@ void Player::compute(int r, int w) {
 /// What the feeder thread kept the interpreter's lock for comes on top.
 void Player::computed(int r, int w) {
   Worker& worker = ranks_[r].workers[w];
-  if (worker.lock_debt > 0)
-    return start_cpu({Actor::kWorker, r, w}, std::exchange(worker.lock_debt, 0.0));
+  if (worker.lock_debt > 0_s)
+    return start_cpu({Actor::kWorker, r, w}, std::exchange(worker.lock_debt, 0_s));
   collate(r, w);
 }
 
@@ -160,8 +160,8 @@ void Player::worker_done(int r, int w) {
 /// its turns at the interpreter's lock.
 void Player::send(int r, int w, Parcel parcel) {
   Worker& worker = ranks_[r].workers[w];
-  const double delay = model_.lock_wait * model_.send_turns;
-  if (worker.current < 0 || delay <= 0) {
+  const Seconds delay = model_.lock_wait * model_.send_turns;
+  if (worker.current < 0 || delay <= 0_s) {
     flush_sends(r, w);
     return hand_to_feeder(r, parcel);
   }

@@ -7,8 +7,8 @@ namespace stoker {
 namespace {
 
 /// Times below this are rounding.
-constexpr double kNothing = 1e-12;
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr Seconds kNothing = 1e-12_s;
+constexpr Seconds kNever(std::numeric_limits<double>::infinity());
 
 }  // namespace
 
@@ -40,12 +40,12 @@ const SharedResource::Rates& SharedResource::rates() const {
   return rates_ = known[even];
 }
 
-double SharedResource::until_end() const {
-  double span = kNever;
+Seconds SharedResource::until_end() const {
+  Seconds span = kNever;
   const auto consider = [&](const Queue& queue, double rate) {
     if (queue.jobs.empty()) return;
-    const double work = std::max(0.0, queue.jobs.top().first - queue.served);
-    if (work == 0) span = 0;
+    const Seconds work = std::max(0_s, queue.jobs.top().first - queue.served);
+    if (work == 0_s) span = 0_s;
     if (rate > 0) span = std::min(span, work / rate);
   };
   consider(even_, rates().even);
@@ -53,13 +53,13 @@ double SharedResource::until_end() const {
   return span;
 }
 
-void SharedResource::work(double span) {
+void SharedResource::work(Seconds span) {
   even_.served += span * rates().even;
   first_.served += span * rates().first;
   busy_ += span * rates().in_use;
 }
 
-void SharedResource::advance(double now) {
+void SharedResource::advance(Seconds now) {
   if (now <= now_) return;
   if (quota_.cores <= 0 || rates().in_use == 0) {
     work(now - now_);
@@ -71,44 +71,44 @@ void SharedResource::advance(double now) {
       period_end_ = now_ + quota_.period;
       left_ = quota_.cores * quota_.period;
     }
-    const double exhausted = now_ + left_ / rates().in_use;
-    const double until = std::min({now, exhausted, period_end_});
+    const Seconds exhausted = now_ + left_ / rates().in_use;
+    const Seconds until = std::min({now, exhausted, period_end_});
     work(until - now_);
-    left_ = std::max(0.0, left_ - (until - now_) * rates().in_use);
+    left_ = std::max(0_s, left_ - (until - now_) * rates().in_use);
     now_ = until;
     if (until == exhausted && until < period_end_) {  // stands still until the next period
-      left_ = 0;
+      left_ = 0_s;
       now_ = std::min(now, period_end_);
     }
   }
 }
 
-void SharedResource::start(double now, std::uint32_t job, double work, Class served) {
+void SharedResource::start(Seconds now, std::uint32_t job, Seconds work, Class served) {
   advance(now);
   Queue& queue = served == Class::kFirst ? first_ : even_;
-  queue.jobs.emplace(queue.served + std::max(0.0, work), job);
+  queue.jobs.emplace(queue.served + std::max(0_s, work), job);
   changed_ = true;
 }
 
-double SharedResource::next_end(double now) const {
+Seconds SharedResource::next_end(Seconds now) const {
   if (rates().in_use == 0) return kNever;
-  double span = until_end();
+  Seconds span = until_end();
   if (quota_.cores <= 0) return std::max(now, now_ + span);
-  double at = now_, left = left_, period_end = period_end_;
+  Seconds at = now_, left = left_, period_end = period_end_;
   while (true) {
     if (at >= period_end) {
       period_end = at + quota_.period;
       left = quota_.cores * quota_.period;
     }
-    const double run = std::min(left / rates().in_use, period_end - at);
+    const Seconds run = std::min(left / rates().in_use, period_end - at);
     if (span <= run + kNothing) return std::max(now, at + span);
     span -= run;
-    left = 0;
+    left = 0_s;
     at = period_end;
   }
 }
 
-std::uint32_t SharedResource::finish(double now) {
+std::uint32_t SharedResource::finish(Seconds now) {
   advance(now);
   // The class whose job is the most finished, of the two: rounding may leave a trace of work.
   const auto remains = [](const Queue& queue) {
@@ -122,7 +122,7 @@ std::uint32_t SharedResource::finish(double now) {
   return job;
 }
 
-double SharedResource::busy(double now) {
+Seconds SharedResource::busy(Seconds now) {
   advance(now);
   return busy_;
 }

@@ -9,20 +9,22 @@
 #include <utility>
 #include <vector>
 
+#include "base/durations.h"
+
 namespace stoker {
 
 /// How Linux limits a control group's CPU time (cpu.max, cpu.cfs_quota_us): `cores` times the
 /// period may be used within each period; then all its processes stand still until the next one.
 struct CpuQuota {
-  double cores = 0;     ///< 0: no limit
-  double period = 0.1;  ///< seconds; the kernel's and the container engines' default
+  double cores = 0;        ///< 0: no limit
+  Seconds period = 0.1_s;  ///< the kernel's and the container engines' default
 };
 
 /// A resource that divides itself evenly among the jobs on it (egalitarian processor sharing):
 /// cores under Linux' fair scheduler, a disk with several readers. A job alone runs at rate 1; n
 /// jobs on a capacity of C each run at min(1, C/n), less `slowdown` for each further busy unit
 /// (memory bandwidth, hyper-threads), less up to `oversubscription` as n goes from C to 2C (caches
-/// that each job finds cold). Times are seconds.
+/// that each job finds cold).
 ///
 /// Short jobs of processes that sleep most of the time are served first (kFirst): the fair
 /// scheduler owes them time, so that they run at once however many others are busy.
@@ -42,20 +44,20 @@ class SharedResource {
         left_(quota.cores * quota.period) {}
 
   /// Puts a job on the resource; times passed to all members never decrease.
-  void start(double now, std::uint32_t job, double work, Class served = Class::kEven);
+  void start(Seconds now, std::uint32_t job, Seconds work, Class served = Class::kEven);
   /// When the next job ends if nothing else arrives; infinity when idle.
-  [[nodiscard]] double next_end(double now) const;
+  [[nodiscard]] Seconds next_end(Seconds now) const;
   /// Removes the job that ends at `now`, as next_end() foretold.
-  std::uint32_t finish(double now);
+  std::uint32_t finish(Seconds now);
 
-  /// Integral over time of the units in use, up to `now`.
-  double busy(double now);
+  /// Integral over time of the units in use, up to `now`: core-seconds, say.
+  Seconds busy(Seconds now);
   [[nodiscard]] std::size_t jobs() const { return even_.jobs.size() + first_.jobs.size(); }
 
  private:
-  using Job = std::pair<double, std::uint32_t>;  // value of `served` at its end
+  using Job = std::pair<Seconds, std::uint32_t>;  // value of `served` at its end
   struct Queue {
-    double served = 0;
+    Seconds served;
     std::priority_queue<Job, std::vector<Job>, std::greater<>> jobs;
   };
   struct Rates {
@@ -68,15 +70,15 @@ class SharedResource {
   /// time passes: most often one job ends and another begins in the same moment.
   [[nodiscard]] const Rates& rates() const;
   /// Time until the first job ends at these rates, not counting standstills.
-  [[nodiscard]] double until_end() const;
-  void advance(double now);
-  void work(double span);
+  [[nodiscard]] Seconds until_end() const;
+  void advance(Seconds now);
+  void work(Seconds span);
 
   double capacity_, slowdown_, oversubscription_;
   CpuQuota quota_;
-  double left_;             ///< core-seconds of the quota left in this period
-  double period_end_ = -1;  ///< < 0: no period has begun
-  double now_ = 0, busy_ = 0;
+  Seconds left_;              ///< core-seconds of the quota left in this period
+  Seconds period_end_{-1.0};  ///< < 0: no period has begun
+  Seconds now_, busy_;
   Queue even_, first_;
   mutable Rates rates_;
   mutable bool changed_ = false;  ///< a job came or went since they were looked up

@@ -10,7 +10,9 @@
 namespace stoker {
 namespace {
 
-constexpr double kAlmost = 1e-9;  // seconds: rounding of both
+constexpr Seconds kAlmost = 1e-9_s;  // rounding of both
+
+constexpr Seconds kNever(INFINITY);
 
 /// A reference implementation: the work that each job has left, moved on from event to event.
 class SharingJobByJob {
@@ -18,22 +20,22 @@ class SharingJobByJob {
   using Class = SharedResource::Class;
   struct Left {
     std::uint32_t job;
-    double work;
+    Seconds work;
     Class served;
   };
 
   SharingJobByJob(double capacity, double slowdown, double crowding, CpuQuota quota)
       : capacity_(capacity), slowdown_(slowdown), crowding_(crowding), quota_(quota) {}
 
-  void start(double now, std::uint32_t job, double work, Class served) {
+  void start(Seconds now, std::uint32_t job, Seconds work, Class served) {
     until(now);
     jobs_.push_back({job, work, served});
   }
-  void until(double now) {
+  void until(Seconds now) {
     while (now_ < now) pass(std::min(now - now_, no_change()));
   }
   /// When the first job ends, and the work that each has left by then.
-  [[nodiscard]] double end() const {
+  [[nodiscard]] Seconds end() const {
     SharingJobByJob copy = *this;
     const auto ended = [](const Left& job) { return job.work <= kAlmost * 1e-3; };
     while (std::ranges::none_of(copy.jobs_, ended))
@@ -41,14 +43,14 @@ class SharingJobByJob {
     return copy.now_;
   }
   /// Which job that is; several at once are one as good as the other.
-  [[nodiscard]] bool may_end(double now, std::uint32_t job) {
+  [[nodiscard]] bool may_end(Seconds now, std::uint32_t job) {
     until(now);
     const auto found = std::ranges::find(jobs_, job, &Left::job);
     const bool may = found != jobs_.end() && found->work <= kAlmost;
     if (may) jobs_.erase(found);
     return may;
   }
-  [[nodiscard]] double used() const { return used_; }
+  [[nodiscard]] Seconds used() const { return used_; }
 
  private:
   [[nodiscard]] double count(Class served) const {
@@ -58,7 +60,7 @@ class SharingJobByJob {
     return std::min(capacity_, static_cast<double>(jobs_.size()));
   }
   [[nodiscard]] bool stands() const {
-    return quota_.cores > 0 && now_ < period_end_ && left_ <= 1e-15;
+    return quota_.cores > 0 && now_ < period_end_ && left_ <= 1e-15_s;
   }
   [[nodiscard]] double rate(Class served) const {
     if (stands()) return 0;
@@ -70,33 +72,33 @@ class SharingJobByJob {
     return std::min(1.0, std::max(0.0, capacity_ - first) / count(Class::kEven)) / loss;
   }
   /// Time to the first end at the present rates.
-  [[nodiscard]] double soonest() const {
-    double span = INFINITY;
+  [[nodiscard]] Seconds soonest() const {
+    Seconds span = kNever;
     for (const Left& job : jobs_) {
       if (rate(job.served) > 0) span = std::min(span, job.work / rate(job.served));
     }
     return span;
   }
   /// Time in which the quota changes nothing.
-  [[nodiscard]] double no_change() const {
-    if (quota_.cores <= 0 || jobs_.empty()) return INFINITY;
+  [[nodiscard]] Seconds no_change() const {
+    if (quota_.cores <= 0 || jobs_.empty()) return kNever;
     if (now_ >= period_end_)
       return std::min(quota_.period, quota_.cores * quota_.period / in_use());
     if (stands()) return period_end_ - now_;
     return std::min(period_end_ - now_, left_ / in_use());
   }
-  void pass(double span) {
+  void pass(Seconds span) {
     if (quota_.cores > 0 && !jobs_.empty() && now_ >= period_end_)
       period_end_ = now_ + quota_.period, left_ = quota_.cores * quota_.period;
     const double even = rate(Class::kEven), first = rate(Class::kFirst);
-    const double used = stands() ? 0 : in_use() * span;
+    const Seconds used = stands() ? 0_s : in_use() * span;
     for (Left& job : jobs_) job.work -= span * (job.served == Class::kFirst ? first : even);
     used_ += used, left_ -= used, now_ += span;
   }
 
   double capacity_, slowdown_, crowding_;
   CpuQuota quota_;
-  double now_ = 0, used_ = 0, left_ = 0, period_end_ = -1;
+  Seconds now_, used_, left_, period_end_{-1.0};
   std::vector<Left> jobs_;
 };
 
@@ -114,13 +116,13 @@ TEST_P(SharedResourceAgainst, WorkLeftJobByJob) {
     Random random(seed);
     SharedResource shared(p.capacity, p.slowdown, p.crowding, p.quota);
     SharingJobByJob reference(p.capacity, p.slowdown, p.crowding, p.quota);
-    double now = 0;
+    Seconds now;
     std::uint32_t jobs = 0;
     for (int event = 0; event < 60; ++event) {
-      const double end = shared.next_end(now);
-      const double arrival = now + random.uniform(0, 0.05);
+      const Seconds end = shared.next_end(now);
+      const Seconds arrival = now + Seconds(random.uniform(0, 0.05));
       if (shared.jobs() > 0) {
-        ASSERT_NEAR(end, reference.end(), kAlmost) << "seed " << seed;
+        ASSERT_NEAR(end.count(), reference.end().count(), kAlmost.count()) << "seed " << seed;
       }
       if (shared.jobs() > 0 && (event % 3 == 0 || end <= arrival)) {
         now = end;
@@ -129,11 +131,12 @@ TEST_P(SharedResourceAgainst, WorkLeftJobByJob) {
         now = arrival;
         const auto served =
             random.below(3) == 0 ? SharedResource::Class::kFirst : SharedResource::Class::kEven;
-        const double work = random.uniform(0.001, 0.08);
+        const Seconds work(random.uniform(0.001, 0.08));
         shared.start(now, ++jobs, work, served);
         reference.start(now, jobs, work, served);
       }
-      ASSERT_NEAR(shared.busy(now), reference.used(), kAlmost * 60) << "seed " << seed;
+      ASSERT_NEAR(shared.busy(now).count(), reference.used().count(), kAlmost.count() * 60)
+          << "seed " << seed;
     }
   }
 }
@@ -143,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Sharing{"one_core", 1, 0, 0, {}}, Sharing{"a_part_of_a_core", 0.4, 0, 0, {}},
                     Sharing{"three_cores", 3, 0, 0, {}}, Sharing{"neighbours", 4, 0.08, 0, {}},
                     Sharing{"crowded", 2, 0, 0.2, {}}, Sharing{"both", 2.5, 0.05, 0.1, {}},
-                    Sharing{"a_quota", 4, 0, 0, {1.5, 0.1}},
-                    Sharing{"a_small_quota", 2, 0.05, 0.1, {0.3, 0.05}}),
+                    Sharing{"a_quota", 4, 0, 0, {1.5, 0.1_s}},
+                    Sharing{"a_small_quota", 2, 0.05, 0.1, {0.3, 0.05_s}}),
     [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace

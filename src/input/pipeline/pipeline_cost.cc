@@ -51,12 +51,13 @@ void take_order(const PipelineProbe& probe, SampleCost& cost) {
 void take_shuffled(const PipelineProbe& probe, SampleCost& cost) {
   std::vector<SampleWork> samples;
   for (std::size_t i = 0; i < probe.cpu.size(); ++i)
-    samples.push_back({seconds(probe.cpu[i]), i < probe.wait.size() ? seconds(probe.wait[i]) : 0});
+    samples.push_back(
+        {as_seconds(probe.cpu[i]), i < probe.wait.size() ? as_seconds(probe.wait[i]) : 0_s});
   bool waits = false;
   for (const SampleWork& sample : representative(std::move(samples))) {
-    cost.cpu.push_back(sample.cpu * kSecond);
-    cost.wait.push_back(sample.wait * kSecond);
-    waits = waits || sample.wait > 0;
+    cost.cpu.push_back(as_nanos(sample.cpu));
+    cost.wait.push_back(as_nanos(sample.wait));
+    waits = waits || sample.wait > 0_s;
   }
   if (!waits) cost.wait.clear();
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/percent.h"
 #include "lower/loop/untrained.h"
 #include "step/lost_compiler.h"
 
@@ -26,7 +27,9 @@ void note_capture(const Step& step, const DeviceBackend& device, Diagnostics& d)
   if (step.compiled_graphs == kCompilerLost) {
     d.add(kEagerForCompiled, Severity::kWarning,
           "the script compiles this step, and the forecast is of the eager one: compiled it may "
-          "take a third of the time and a tenth more or less memory, which the bands hold");
+          "take " +
+              percent(kLeastTimeCompiled) + " of the time and " + percent(kLeastMemoryCompiled) +
+              " to " + percent(kMostMemoryCompiled) + " of the memory, which the bands hold");
   }
   // A capture's own sentences say why; a script's has none, and a file may lack them.
   const std::string untrained = untrained_words(step);

@@ -59,10 +59,10 @@ class Replayer {
     else stop_.round.number = Round::kNever;
     if (options_.detail == ReplayDetail::kBreakdown && stop == nullptr) recorder_.emplace(program_);
     run_rounds();
-    const AllocatorStats& stats = allocator_.stats();
-    outcome_.retries = retries();
-    outcome_.device_mallocs = stats.device_mallocs;
-    outcome_.device_frees = stats.device_frees;
+    const IterationMemory all = counts();
+    outcome_.retries = all.retries;
+    outcome_.device_mallocs = all.device_mallocs;
+    outcome_.device_frees = all.device_frees;
     const auto& done = outcome_.iterations;
     outcome_.steady =
         !outcome_.failure && done.size() > 1 && keeps_segments(done[done.size() - 2], done.back());
@@ -155,8 +155,7 @@ class Replayer {
     both.allocated_peak = std::max(earlier.allocated_peak, later.allocated_peak);
     both.reserved_peak = std::max(earlier.reserved_peak, later.reserved_peak);
     both.requested_peak = std::max(earlier.requested_peak, later.requested_peak);
-    both.retries += earlier.retries;
-    both.fresh += earlier.fresh;
+    add_counts(both, earlier);
     return both;
   }
 
@@ -164,23 +163,42 @@ class Replayer {
   std::optional<IterationMemory> measured(const std::vector<Instruction>& instructions,
                                           const Repeated& repeated, bool recorded) {
     allocator_.reset_peaks();
-    const std::int64_t retries_before = retries();
-    const Bytes fresh = fresh_bytes();
+    const IterationMemory before = counts();
     if (!execute(instructions, repeated, recorded && recorder_.has_value())) return std::nullopt;
-    return since(retries_before, fresh);
+    return since(before);
+  }
+
+  /// Adds what `more` counted, `times` over.
+  static void add_counts(IterationMemory& to, const IterationMemory& more, std::int64_t times = 1) {
+    to.retries += more.retries * times;
+    to.device_mallocs += more.device_mallocs * times;
+    to.device_frees += more.device_frees * times;
+    to.fresh += more.fresh * times;
+  }
+
+  /// What was counted since the run began, in repetitions that were left out as well; no sizes.
+  [[nodiscard]] IterationMemory counts() const {
+    const AllocatorStats& stats = allocator_.stats();
+    IterationMemory all = unseen_;
+    all.retries += stats.retries;
+    all.device_mallocs += stats.device_mallocs;
+    all.device_frees += stats.device_frees;
+    if constexpr (std::is_same_v<Allocator, Heap>) all.fresh += allocator_.fresh();
+    return all;
   }
 
   /// The allocator as it is, and what happened since it had these counts.
-  [[nodiscard]] IterationMemory since(std::int64_t retries_before, Bytes fresh) const {
+  [[nodiscard]] IterationMemory since(const IterationMemory& before) const {
     const AllocatorStats& stats = allocator_.stats();
-    return {stats.allocated_peak,
-            stats.reserved_peak,
-            stats.requested_peak,
-            stats.allocated,
-            stats.reserved,
-            stats.requested,
-            retries() - retries_before,
-            fresh_bytes() - fresh};
+    IterationMemory now = counts();
+    add_counts(now, before, -1);
+    now.allocated_peak = stats.allocated_peak;
+    now.reserved_peak = stats.reserved_peak;
+    now.requested_peak = stats.requested_peak;
+    now.allocated_end = stats.allocated;
+    now.reserved_end = stats.reserved;
+    now.requested_end = stats.requested;
+    return now;
   }
 
   /// A fingerprint of where everything lies, and of the calls to the device so far. Between two
@@ -211,15 +229,6 @@ class Replayer {
     }
   }
 
-  [[nodiscard]] std::int64_t retries() const {
-    return allocator_.stats().retries + unseen_retries_;
-  }
-
-  [[nodiscard]] Bytes fresh_bytes() const {
-    if constexpr (std::is_same_v<Allocator, Heap>) return allocator_.fresh() + unseen_fresh_;
-    else return {};
-  }
-
   bool execute(const std::vector<Instruction>& instructions, const Repeated& repeated,
                bool recorded) {
     if (recorded) {
@@ -241,20 +250,16 @@ class Replayer {
     bool left_out = false;
     std::int64_t left = repeated.times;
     for (time_ = 0; left > 0; ++time_) {
-      const std::int64_t retries_before = retries();
-      const Bytes fresh = fresh_bytes();
+      const IterationMemory before = counts();
       if (!run_part(instructions, repeated.from, repeated.to, recorded && time_ == 0)) return false;
       --left;
       if (left_out) continue;
-      const Repetitions::Course course = done.add(since(retries_before, fresh), places());
+      const Repetitions::Course course = done.add(since(before), places());
       const auto cycle = static_cast<std::int64_t>(course.cycle);
       if (cycle == 0) continue;
       left_out = true;
       if (!course.proven) outcome_.presumed += left - left % cycle;
-      for (const IterationMemory& one : done.last_cycle()) {
-        unseen_fresh_ += one.fresh * (left / cycle);
-        unseen_retries_ += one.retries * (left / cycle);
-      }
+      for (const IterationMemory& one : done.last_cycle()) add_counts(unseen_, one, left / cycle);
       left %= cycle;
     }
     time_ = 0;
@@ -385,9 +390,8 @@ class Replayer {
   std::vector<Live> live_;
   MemoryOutcome outcome_;
   Round round_;
-  std::int64_t time_ = 0;  ///< as in Place
-  Bytes unseen_fresh_{};   ///< of repetitions that were left out
-  std::int64_t unseen_retries_ = 0;
+  std::int64_t time_ = 0;   ///< as in Place
+  IterationMemory unseen_;  ///< counts of repetitions that were left out
   Place stop_, peak_, reserved_most_;
   RoleBytes role_bytes_{};  ///< right while a round is recorded
   std::optional<TimelineRecorder> recorder_;

@@ -51,6 +51,7 @@ struct IterationMemory {
   Bytes allocated_peak, reserved_peak, requested_peak;
   Bytes allocated_end, reserved_end, requested_end;
   std::int64_t retries = 0;
+  std::int64_t device_mallocs = 0, device_frees = 0;  ///< as in AllocatorStats
   Bytes fresh{};  ///< of a heap: pages got anew from the operating system (Heap::fresh)
 };
 
@@ -101,6 +102,7 @@ struct MemoryOutcome {
   /// still alternate by the slack of a few blocks.
   bool steady = false;
   std::vector<BufferId> skipped;  ///< optional workspaces that did not fit: the library did without
+  /// As in AllocatorStats; those of repetitions that the replay leaves out are counted as well.
   std::int64_t device_mallocs = 0, device_frees = 0;
   /// Frees without an allocation, allocations without the free of an earlier one, ids out of range:
   /// a defect of the Program. Ignored, counted.

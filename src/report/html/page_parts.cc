@@ -92,7 +92,7 @@ Json loader_block(const LoaderTimeline& timeline) {
   const int loop = static_cast<int>(out.lanes.size());
   out.lanes.emplace_back("training loop");
   out.lanes.emplace_back("device");
-  double end = 0;
+  Seconds end;
   for (const LoaderSpan& s : timeline.spans) {
     int lane = s.worker;
     if (s.kind == LoaderSpan::Kind::kPin) lane = pin;
@@ -100,11 +100,11 @@ Json loader_block(const LoaderTimeline& timeline) {
     if (s.kind == LoaderSpan::Kind::kStep) lane = loop + 1;
     if (lane < 0) continue;
     end = std::max(end, s.to);
-    out.spans.push_back(
-        {lane, static_cast<int>(s.kind), s.from * kMilli, s.to * kMilli, std::to_string(s.batch)});
+    out.spans.push_back({lane, static_cast<int>(s.kind), s.from.count() * kMilli,
+                         s.to.count() * kMilli, std::to_string(s.batch)});
   }
   constexpr double kFirstShown = 0.25;
-  out.shown_to = kFirstShown * end * kMilli;
+  out.shown_to = kFirstShown * end.count() * kMilli;
   return lanes(out);
 }
 

@@ -72,7 +72,7 @@ Json utilisation(const Plan& plan, const ReportContext& context) {
   return bars(rows, "share");
 }
 
-Json advice_table(const Plan& plan) {
+Json advice_table(const Plan& plan, bool cpu) {
   if (plan.next.empty()) return {};
   std::vector<std::vector<Cell>> rows;
   for (const Advice& a : plan.next) {
@@ -80,7 +80,7 @@ Json advice_table(const Plan& plan) {
                     {"", plain(fmt::format("{:+.0f} %", 100 * a.gain), a.gain)},
                     {"", plain(fmt::format("{:+.0f} %", 100 * a.price), a.price)}});
   }
-  return table({{"what", false}, {"speed"}, {"GPU-hours an epoch"}}, rows);
+  return table({{"what", false}, {"speed"}, {cpu ? "hours an epoch" : "GPU-hours an epoch"}}, rows);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -108,15 +108,17 @@ std::string plan_page(const Plan& plan, const PlanPicture& picture, const Report
   add_tiles(page, f, context);
   page.section(
       "What could be set",
-      "A forecast for each cell, with the loader that suits that number of GPUs. Colour says "
-      "whether it fits, its "
-      "strength how good the number is; the frame is the plan.",
+      fmt::format("A forecast for each cell, with the loader that suits {}. Colour says whether it "
+                  "fits, its strength how good the number is; the frame is the plan.",
+                  context.cpu ? "it" : "that number of GPUs"),
       {settings_map(picture, price, context), sentences(lines_of(why_batch(plan, context)))});
-  page.section("Time against money",
-               "Every setting above that runs. Those on the line are beaten by none in both; "
-               "whiskers are 90 % bands. Settings "
-               "of one model share their errors: differences are known better than levels.",
-               {time_and_money({{"", &picture}}, price, context)});
+  // One device without a price: its hours are the time again.
+  if (!context.cpu || price == Price::kMoney)
+    page.section(price == Price::kMoney ? "Time against money" : "Time against GPU-hours",
+                 "Every setting above that runs. Those on the line are beaten by none in both; "
+                 "whiskers are 90 % bands. Settings of one model share their errors: differences "
+                 "are known better than levels.",
+                 {time_and_money({{"", &picture}}, price, context)});
   if (!context.cpu)
     page.section("Numbers of GPUs", "The best settings of each.", {counts_table(plan, context)});
   page.section("Where a step's time goes",
@@ -128,7 +130,8 @@ std::string plan_page(const Plan& plan, const PlanPicture& picture, const Report
                {loader_block(picture.loader)});
   page.section("How busy everything is", "In the best settings, in the steady state.",
                {utilisation(plan, context)});
-  page.section("What to do next", "Each alone, on top of the best settings.", {advice_table(plan)});
+  page.section("What to do next", "Each alone, on top of the best settings.",
+               {advice_table(plan, context.cpu)});
   page.section("Input, with these settings", "", {sentences(input_findings(plan))});
   add_footer(page, context, f.diagnostics);
   page.text(plan_text(plan, context));

@@ -85,8 +85,8 @@ Price price_of(const PlanPicture& picture) {
 
 std::string cost_words(Price price, const ReportContext& context) {
   if (price == Price::kMoney) return "cost of an epoch (" + context.currency + ")";
-  return price == Price::kGpuHours ? "GPU-hours an epoch"
-                                   : "GPU-hours a million " + context.sample_word;
+  const std::string hours = context.cpu ? "hours" : "GPU-hours";
+  return hours + (price == Price::kGpuHours ? " an epoch" : " a million " + context.sample_word);
 }
 
 Json settings_map(const PlanPicture& picture, Price price, const ReportContext& context) {

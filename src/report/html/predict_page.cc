@@ -189,7 +189,7 @@ std::string predict_page(const Prediction& prediction, const PredictPicture& pic
                "Allocated bytes by what they are for, in order of execution; equal steps are not "
                "equal times.",
                {memory_over_a_step(m, context)});
-  page.section("At the peak", "What the " + m.peak_words + " holds when most is held.",
+  page.section("At the peak", "What is held when most is: " + m.peak_words + ".",
                {parts_at_peak(f, context)});
   if (context.step != nullptr)
     page.section("Activations by module", "What autograd keeps for the backward, at the peak.",

@@ -184,10 +184,14 @@ std::string snapshot_page(const SnapshotExplanation& e, const Snapshot& snapshot
                           const std::string& tool_version) {
   const LiveMemory& live = e.live;
   Page page("explain", file, fmt::format("memory of GPU {} {}", e.device, moment_words(e)));
-  page.headline(live.failure ? Verdict::kBad : Verdict::kNone,
-                fmt::format("{} allocated, {} reserved, {} idle", human_bytes(live.allocated),
-                            human_bytes(live.reserved), human_bytes(live.idle.bytes)),
-                e.why);
+  if (live.failure && !e.why.empty())
+    page.headline(Verdict::kBad, "Out of memory: " + e.why.front(),
+                  {e.why.begin() + 1, e.why.end()});
+  else
+    page.headline(live.failure ? Verdict::kBad : Verdict::kNone,
+                  fmt::format("{} allocated, {} reserved, {} idle", human_bytes(live.allocated),
+                              human_bytes(live.reserved), human_bytes(live.idle.bytes)),
+                  e.why);
   page.tile("Allocated", bytes_of(live.allocated), "whole blocks");
   page.tile("Reserved", bytes_of(live.reserved), "asked of CUDA");
   page.tile("Idle", bytes_of(live.idle.bytes),

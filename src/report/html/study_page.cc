@@ -22,6 +22,23 @@ using study::StudyView;
 constexpr std::size_t kMostPairs = 40, kMostPoints = 150, kMostSettings = 200;
 constexpr std::size_t kMostTiles = 4;
 
+/// The best setting by the first of the study's own metrics that has one.
+const study::Best* asked_for(const StudyPicture& p) {
+  for (const study::Metric& metric : p.view.study.metrics) {
+    for (const study::Best& best : p.findings.best) {
+      if (best.figure == metric.name && best.setting.figures[0]) return &best;
+    }
+  }
+  return nullptr;
+}
+
+/// "Most accuracy: 0.689 with lr=0.01 batch=16".
+std::string words(const study::Best& best, const StudyPicture& p) {
+  return fmt::format("{} {}: {} with {}", best.most ? "Most" : "Least", best.figure,
+                     trial_figure(best.figure, *best.setting.figures[0]).text,
+                     setting_words(p.view.axes, best.setting.values));
+}
+
 void add_tiles(Page& page, const StudyPicture& p) {
   std::size_t shown = 0;
   for (const study::Best& best : p.findings.best) {
@@ -306,7 +323,10 @@ std::string study_page(const StudyPicture& p, std::string_view version) {
   Page page("study", view.study.name.empty() ? p.store : view.study.name, "what varies: " + axes);
   std::vector<std::string> head;
   if (!view.running_by.empty()) head.push_back("Run by " + view.running_by + ".");
-  page.headline(Verdict::kNone, counts_text(view.counts), head);
+  const study::Best* answer = asked_for(p);
+  if (answer != nullptr) head.insert(head.begin(), counts_text(view.counts));
+  page.headline(Verdict::kNone, answer == nullptr ? counts_text(view.counts) : words(*answer, p),
+                head);
   add_tiles(page, p);
   page.section("Best settings", "Means over repetitions.", {best_table(view, p.findings)});
   if (p.findings.pareto_figures.size() > 1) {

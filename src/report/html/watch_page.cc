@@ -148,7 +148,9 @@ Shown gain_shown(const Figure& gain) {
 Json findings(const JobDiagnosis& d) {
   std::vector<std::vector<Cell>> rows;
   for (const JobFinding& f : d.findings) {
-    rows.push_back({{f.name, {}},
+    std::string cause = f.name;
+    std::ranges::replace(cause, '_', ' ');
+    rows.push_back({{std::move(cause), {}},
                     {"", shown_percent(f.lost)},
                     {std::string(name_of(f.confidence)), {}},
                     {f.evidence, {}},

@@ -50,6 +50,18 @@ std::string counted_name(const Forecast& f) {
   return f.job.gpus == 1 ? f.gpu_name : fmt::format("{} x {}", f.job.gpus, f.gpu_name);
 }
 
+/// "; the cheapest of them is T4": what decides between equals, where all have a price.
+std::string cheapest_of(const std::vector<const Forecast*>& equals) {
+  const auto per_sample = [](const Forecast* f) {
+    return f->price_per_gpu_hour * f->job.gpus / f->samples_per_s.value;
+  };
+  const auto [least, most] = std::minmax_element(
+      equals.begin(), equals.end(),
+      [&](const Forecast* a, const Forecast* b) { return per_sample(a) < per_sample(b); });
+  if (per_sample(*least) <= 0 || per_sample(*least) == per_sample(*most)) return {};
+  return "; the cheapest of them is " + counted_name(**least);
+}
+
 /// Which places the bands leave open, in words.
 std::string doubts(Objective objective, const std::vector<Standing>& ranked,
                    const std::vector<const Forecast*>& forecasts) {
@@ -61,13 +73,16 @@ std::string doubts(Objective objective, const std::vector<Standing>& ranked,
     if (lead.first == 0 || lead.first == lead.last) continue;
     const Figure mine = objective_figure(objective, *forecasts[lead.index]);
     std::string group = name(lead);
+    std::vector<const Forecast*> equals{forecasts[lead.index]};
     std::size_t end = i + 1;
     for (; end < ranked.size() && ranked[end].first != 0; ++end) {
       const Figure other = objective_figure(objective, *forecasts[ranked[end].index]);
       if (other.low > mine.high || other.high < mine.low) break;
       group += ", " + name(ranked[end]);
+      equals.push_back(forecasts[ranked[end].index]);
     }
     if (end == i + 1) continue;
+    if (i == 0 && objective != Objective::kCost) group += cheapest_of(equals);
     text += fmt::format("{}{}", text.empty() ? "" : "; ", group);
     i = end - 1;
   }
@@ -112,38 +127,49 @@ std::string speed_table(const std::vector<Contender>& contenders,
                     runs ? percent(f.gpu_busy.value) : "-",
                     runs ? std::string(limit_word(f.limiter)) : "memory", c.rows});
   }
-  return table(rows, {1, 7, 8});
+  // What is compared stays on a narrow terminal: kinds and speed, then memory.
+  return table(rows, {1, 7, 8}, "  ", {8, 6, 7, 4, 2, 3});
 }
 
 std::string money_table(const std::vector<Contender>& contenders,
                         const std::vector<Standing>& ranked, const ReportContext& context) {
   const bool epoch = context.dataset_samples > 0;
   const std::string unit = epoch ? "/epoch" : "/million " + context.sample_word;
-  std::vector<std::vector<std::string>> rows{{"place", "GPU", "GPUs", "an hour"}};
+  const bool priced = std::any_of(contenders.begin(), contenders.end(), [](const Contender& c) {
+    return c.forecast.price_per_gpu_hour > 0;
+  });
+  std::vector<std::vector<std::string>> rows{{"place", "GPU", "GPUs"}};
+  if (priced) rows[0].push_back("an hour");
   if (epoch) rows[0].insert(rows[0].end(), {"epoch", "GPU-h/epoch"});
-  rows[0].insert(rows[0].end(), {"cost" + unit, "W", "kWh" + unit + " [90 %]"});
+  if (priced) rows[0].push_back("cost" + unit);
+  rows[0].insert(rows[0].end(), {"W", "kWh" + unit + " [90 %]"});
   const std::int64_t epochs = contenders.front().forecast.run.epochs;
   if (epochs > 0) {
-    rows[0].insert(rows[0].end(),
-                   {fmt::format("run of {}", with_commas(epochs)), "cost/run", "kWh/run"});
+    rows[0].push_back(fmt::format("run of {}", with_commas(epochs)));
+    if (priced) rows[0].push_back("cost/run");
+    rows[0].push_back("kWh/run");
   }
   for (const Standing& s : ranked) {
     const Forecast& f = contenders[s.index].forecast;
     if (!f.memory.fits) continue;
-    rows.push_back({place(s), f.gpu_name, std::to_string(f.job.gpus),
-                    f.price_per_gpu_hour > 0
-                        ? money(f.price_per_gpu_hour * f.job.gpus, context.currency)
-                        : "-"});
+    rows.push_back({place(s), f.gpu_name, std::to_string(f.job.gpus)});
+    if (priced) {
+      rows.back().push_back(f.price_per_gpu_hour > 0
+                                ? money(f.price_per_gpu_hour * f.job.gpus, context.currency)
+                                : "-");
+    }
     if (epoch) {
       rows.back().push_back(human_time(kSecond * f.epoch_s.value));
       rows.back().push_back(fmt::format("{:.3f}", f.gpu_hours_per_epoch.value));
     }
-    rows.back().push_back(cost(f, context));
+    if (priced) rows.back().push_back(cost(f, context));
     rows.back().push_back(f.energy ? number(f.energy->watts.value) : "-");
     rows.back().push_back(kilowatt_hours(f));
     if (epochs == 0) continue;
     rows.back().push_back(human_time(kSecond * f.run.seconds_total.value));
-    rows.back().push_back(f.run_cost.value > 0 ? money(f.run_cost.value, context.currency) : "-");
+    if (priced) {
+      rows.back().push_back(f.run_cost.value > 0 ? money(f.run_cost.value, context.currency) : "-");
+    }
     rows.back().push_back(f.energy ? two_digits(f.energy->run_kwh.value) : "-");
   }
   return rows.size() == 1 ? std::string() : "\n" + table(rows, {1});

@@ -92,18 +92,21 @@ std::string activations_table(const Forecast& f, const Step& step) {
 
 std::string changes(const MemoryAdvice& advice, const MemoryForecast& m) {
   const Remedies& remedies = advice.remedies;
-  std::vector<std::vector<std::string>> rows{
-      {"what", "flags", "device", "saves", "time", m.fits ? "" : "fits"}};
+  std::vector<std::vector<std::string>> rows{{"saves", "time", "device"}};
+  if (!m.fits) rows[0].push_back("fits");
+  const std::size_t flags = rows[0].size();
+  rows[0].insert(rows[0].end(), {"flags", "what"});
   for (const Remedy& r : remedies.list) {
-    rows.push_back({r.what + (r.estimate ? " (estimate)" : ""),
-                    r.settings.empty() ? "-" : r.settings, human_bytes(r.device_peak),
-                    r.saving.count() > 0 ? human_bytes(r.saving) : "-",
+    rows.push_back({r.saving.count() > 0 ? human_bytes(r.saving) : "-",
                     r.time_change ? fmt::format("{:+.0f} %", 100 * *r.time_change) : "-",
-                    m.fits ? "" : fits_words(r)});
+                    human_bytes(r.device_peak)});
+    if (!m.fits) rows.back().push_back(fits_words(r));
+    rows.back().push_back(r.settings.empty() ? "-" : r.settings);
+    rows.back().push_back(r.what + (r.estimate ? " (estimate)" : ""));
   }
   std::string text = "\nWhat to change\n";
   if (remedies.list.empty()) text += "  nothing here saves as much as 1 %\n";
-  else text += table(rows, {0, 1});
+  else text += table(rows, {flags, flags + 1}, "  ", {2, flags});
   if (remedies.too_small > 0 && !remedies.list.empty())
     text += fmt::format("  {} more would save less than 1 %\n", remedies.too_small);
   return text;

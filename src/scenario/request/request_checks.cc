@@ -114,6 +114,14 @@ Status check_capture(const Step& step, const Device& device, const std::string& 
 
 Status check_image_size(const DataRequest& r, const Step& step) {
   const std::int64_t side = image_side(step);
+  const bool sequences =
+      std::any_of(step.dimensions.begin(), step.dimensions.end(),
+                  [](const Dimension& dimension) { return dimension.name == "seq_len"; });
+  if (r.image_size && side == 0 && sequences)
+    return fail(ErrorCode::kBadInput,
+                step.name + " takes sequences, and no images; leave it out (their length is " +
+                    mark(Setting::kSeqLen) + ")",
+                mark(Setting::kImageSize));
   if (!r.image_size || side == 0 || *r.image_size == side) return {};
   const std::string asked = std::to_string(*r.image_size);
   return fail(ErrorCode::kBadInput,

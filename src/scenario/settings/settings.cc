@@ -59,13 +59,19 @@ std::string our_value(const SettingRow& setting, const std::string& name) {
   return name;
 }
 
-/// Arithmetic in eight bits or four, which no spelling of another precision is near to.
-bool is_of_few_bits(std::string_view noun, std::string_view name) {
+/// Arithmetic in eight bits or four, parts of a model on several GPUs: what no spelling of a known
+/// name is near to.
+bool is_not_modelled(std::string_view noun, std::string_view name) {
   const std::string plain = simplified(name);
-  constexpr std::string_view kFew[] = {"fp8", "float8", "int8", "fp4", "float4", "int4", "nf4"};
-  return noun == "precision" && std::any_of(std::begin(kFew), std::end(kFew), [&](auto few) {
-           return plain.find(few) != std::string::npos;
-         });
+  constexpr std::string_view kFewBits[] = {"fp8", "float8", "int8", "fp4", "float4", "int4", "nf4"};
+  constexpr std::string_view kParts[] = {"tensor", "pipeline", "sequence", "context", "expert"};
+  const auto holds_one = [&](std::span<const std::string_view> words) {
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+      return plain.find(word) != std::string::npos;
+    });
+  };
+  if (noun == "kind of parallelism") return holds_one(kParts) || plain == "tp" || plain == "pp";
+  return noun == "precision" && holds_one(kFewBits);
 }
 
 /// Spelling is taken as the readers of these names take it: letters and digits alone count.
@@ -84,7 +90,7 @@ Status check_names(const SettingRow& setting, const Binding& binding) {
     for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
     const std::string noun(setting.noun.empty() ? setting.name : setting.noun);
     return fail(ErrorCode::kUsage,
-                (is_of_few_bits(noun, name)
+                (is_not_modelled(noun, name)
                      ? "\"" + name + "\" is not modelled"
                      : "unknown " + noun + " \"" + name + "\"" + suggestion(name, known)) +
                     " (known: " + list + ")",

@@ -130,6 +130,9 @@ TEST(SettingsTest, UnknownNamesAreRefusedWithTheNearest) {
       refusal({"parallel", &parallel}),
       "--parallel: unknown kind of parallelism \"zero9\"; did you mean zero2? (known: ddp, dp, "
       "fsdp-zero2, fsdp-zero3, fsdp, zero2, zero3)");
+  parallel = "tensor-parallel";
+  EXPECT_TRUE(refusal({"parallel", &parallel})
+                  .starts_with("--parallel: \"tensor-parallel\" is not modelled (known: "));
 }
 
 TEST(SettingsTest, WhatHasNoUseIsRefusedAsItWasGiven) {

@@ -96,7 +96,7 @@ def record(scenario: Scenario, path: pathlib.Path, events: int, seed: int) -> No
 
 
 def without_folders(pickled: bytes) -> bytes:
-    """The same snapshot without this machine's folders in the stacks; untouched when there are no stacks."""
+    """A snapshot without this machine's folders in the stacks; untouched when there are no stacks."""
     snapshot = pickle.loads(pickled)
     seen = {}
     events = [event for trace in snapshot["device_traces"] for event in trace]

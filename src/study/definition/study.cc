@@ -102,6 +102,25 @@ std::vector<std::string> axis_names(const Study& study) {
   return names;
 }
 
+std::vector<std::string> unused_axes(const Study& study) {
+  std::vector<std::string> texts = study.command;
+  for (const auto& [name, value] : study.environment) texts.push_back(value);
+  const Resources& r = study.resources;
+  texts.insert(texts.end(), {study.folder, r.cores, r.gpus, r.memory, r.time, r.grace, r.constraint,
+                             r.image, study.slurm.constraint, study.kubernetes.image});
+  for (const auto& [label, value] : study.kubernetes.node_selector) texts.push_back(value);
+  std::vector<std::string> unused;
+  for (const Axis& axis : study.axes) {
+    if (axis.rows.size() > 1) unused.insert(unused.end(), axis.names.begin(), axis.names.end());
+  }
+  for (const std::string& text : texts) {
+    const auto parsed = Template::parse(text);
+    if (!parsed) continue;
+    for (const std::string& name : parsed->names()) std::erase(unused, name);
+  }
+  return unused;
+}
+
 Status check_study(const Study& study) {
   if (study.command.empty() || study.command[0].empty())
     return fail(ErrorCode::kBadInput, "there is no command; put it behind --, or write command =");

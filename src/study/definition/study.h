@@ -121,6 +121,9 @@ struct Study {
 inline constexpr const char* kOwnNames[] = {"seed", "repeat", "trial", "folder"};
 
 [[nodiscard]] std::vector<std::string> axis_names(const Study& study);
+/// Axes of several values for which neither the command has a place nor its environment, folder or
+/// resources: trials that differ in them alone run the same.
+[[nodiscard]] std::vector<std::string> unused_axes(const Study& study);
 
 /// Refuses what cannot be run: no command, no axis, names that nothing answers to, an axis without
 /// values, two of one name, expressions that are none.

@@ -163,7 +163,7 @@ TEST(CpuEstimator, SpreadIsOfTheSum) {
     return estimator.spread().count() / all;
   };
   EXPECT_GT(share(**bare, 1), 2 * share(**measured, 1));
-  // The same operator again errs the same way: nothing averages out.
+  // An operator that runs again errs the same way: nothing averages out.
   EXPECT_NEAR(share(**measured, 100), share(**measured, 1), 1e-9);
 }
 

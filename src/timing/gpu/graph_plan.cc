@@ -1,6 +1,7 @@
 #include "timing/gpu/graph_plan.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace stoker {
 
@@ -12,6 +13,7 @@ GraphPlan::GraphPlan(const Program& program, const std::vector<Instruction>& ins
                    [](const Instruction& in) { return in.kind == InstructionKind::kSynchronize; });
   launched_.resize(instructions.size(), 0);
   std::size_t* open = nullptr;
+  bool repeats = false;  // the open graph is launched in each repetition
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& in = instructions[i];
     if (in.kind == InstructionKind::kSynchronize) open = nullptr;
@@ -21,8 +23,13 @@ GraphPlan::GraphPlan(const Program& program, const std::vector<Instruction>& ins
       open = nullptr;
       continue;
     }
-    if (open == nullptr) open = &launched_[i];
-    *open += kernel.launches;
+    const std::int64_t times = program.repeated.times_of(i);
+    if (open == nullptr) {
+      open = &launched_[i];
+      repeats = times > 1;
+    }
+    // A graph that is launched before the repetitions holds the kernels of all of them.
+    *open += kernel.launches * static_cast<std::size_t>(repeats ? 1 : times);
   }
 }
 

@@ -3,7 +3,8 @@ const kLaneColors = ["k0", "k1", "verdict-bad", "k2", "k4", "k5", "k6", "k7"];
 const laneColor = kind => kLaneColors[kind % kLaneColors.length];
 
 charts.lanes = (host, block, width, state) => {
-  const margin = {top: 6, right: 10, bottom: 30, left: Math.min(104, width * 0.26)};
+  const longest = Math.max(...block.lanes.map(lane => lane.length));
+  const margin = {top: 6, right: 10, bottom: 30, left: Math.min(Math.max(104, 7 * longest + 14), width * 0.26)};
   const laneHeight = 22;
   const inner = width - margin.left - margin.right;
   const height = laneHeight * block.lanes.length;
