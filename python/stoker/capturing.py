@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import platform
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import torch
 
 from . import places, protocol, sources, standins, step_file, training
 from .device import Device
-from .errors import CaptureError
+from .errors import CaptureError, UserCodeError
 from .polynomial import Fitter
 from .tracing import compiled, one_step
 from .user_code import user_code
@@ -60,7 +61,7 @@ def capture(source, device: Device, settings: Settings) -> dict:
         if settings.progress:
             settings.progress(done, len(points), sizes)
         built = source.build(point)
-        with user_code(f"{source.spec} raised in its step at {sizes}"):
+        with _assumed_values_named(assumptions, points), user_code(f"{source.spec} raised in its step at {sizes}"):
             steps[tuple(point.values())] = one_step.run(built, mode, settings.precision, device, assumptions, saved)
         del built
     if settings.progress:
@@ -77,6 +78,20 @@ def capture(source, device: Device, settings: Settings) -> dict:
     about = {"sample": _sample(source, dimensions), "optimizer": optimizer, "training": declared,
              "compiled": compiled.about(raws[0]) if parts else None}
     return step_file.document(fitter, raws, head, _provenance(source, device, settings.with_sources), about)
+
+
+@contextlib.contextmanager
+def _assumed_values_named(assumptions, points: list):
+    """An error of the model's code may be one of the values that it was told: what they add up to is another at each size."""
+    try:
+        yield
+    except UserCodeError as error:
+        if not assumptions.used:
+            raise
+        varied = [name for name in points[0] if len({point[name] for point in points}) > 1]
+        cure = f", and hold the size that they are of (--fixed {varied[0]}=N)" if varied else ""
+        message = f"{error}; what was assumed may not suit: give other values with --assume{cure}"
+        raise UserCodeError(message, error.traceback_text) from error.__cause__
 
 
 def _dimensions(source, fixed: dict) -> list:

@@ -6,7 +6,7 @@ from torch import nn
 
 from steps import capture, check, operators
 from stoker import places
-from stoker.errors import CaptureError, DataDependentError
+from stoker.errors import CaptureError, DataDependentError, UserCodeError
 
 CHANNELS, ANCHORS, MOST = 8, 3, 20
 
@@ -142,3 +142,28 @@ def test_torchvision_detectors(on_cuda):
     for name in ("fasterrcnn_mobilenet_v3_large_320_fpn", "ssdlite320_mobilenet_v3_large"):
         doc = check(capture(step(name), fixed={"batch": 2}, assume=["rows=all"]))
         assert all("gradient" in p for p in doc["parameters"] if p["requires_grad"])
+
+
+class Runs(nn.Module):
+    """The mean over each run of equal values: the lengths of the runs add up to the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        _, lengths = torch.unique_consecutive(x[:, 0].long(), return_counts=True)
+        return torch.stack([run.mean(0) for run in self.layer(x).split(lengths.tolist())])
+
+
+def test_values_that_suit_one_size_are_held_at_it():
+    def runs():
+        return Runs(), torch.rand(6, 4)
+
+    lines = [f"test_row_counts.py:{Runs.forward.__code__.co_firstlineno + n}" for n in (1, 2)]
+    said = [f"{lines[0]}=2", f"{lines[1]}=5"]
+    with pytest.raises(UserCodeError, match=r"give other values with --assume, and hold the size .* \(--fixed batch=N\)"):
+        capture(runs, assume=said)
+    check(capture(runs, assume=said, fixed={"batch": 10}))
+    with pytest.raises(UserCodeError, match="give other values with --assume$"):
+        capture(runs, assume=said, fixed={"batch": 9})

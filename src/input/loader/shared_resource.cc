@@ -9,6 +9,9 @@ namespace {
 /// Times below this are rounding.
 constexpr Seconds kNothing = 1e-12_s;
 constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+/// Periods of a quota that are gone through one by one; of more, which only damaged or mistyped
+/// times make, the whole ones are passed at once.
+constexpr double kMostPeriods = 10'000;
 
 }  // namespace
 
@@ -68,7 +71,16 @@ void SharedResource::advance(Seconds now) {
   }
   while (now_ < now) {
     if (now_ >= period_end_) {
+      if (const double periods = std::floor((now - now_) / quota_.period); periods > kMostPeriods) {
+        work((periods - 1) * std::min(quota_.period, in_a_period()));
+        now_ += (periods - 1) * quota_.period;
+      }
       period_end_ = now_ + quota_.period;
+      if (period_end_ <= now_) {  // too late a time for a period to be told from none
+        work(now - now_);
+        now_ = now;
+        return;
+      }
       left_ = quota_.cores * quota_.period;
     }
     const Seconds exhausted = now_ + left_ / rates().in_use;
@@ -97,7 +109,13 @@ Seconds SharedResource::next_end(Seconds now) const {
   Seconds at = now_, left = left_, period_end = period_end_;
   while (true) {
     if (at >= period_end) {
+      const Seconds run = std::min(quota_.period, in_a_period());
+      if (const double periods = std::floor(span / run); periods > kMostPeriods) {
+        at += (periods - 1) * quota_.period;
+        span -= (periods - 1) * run;
+      }
       period_end = at + quota_.period;
+      if (period_end <= at) return std::max(now, at + span);
       left = quota_.cores * quota_.period;
     }
     const Seconds run = std::min(left / rates().in_use, period_end - at);

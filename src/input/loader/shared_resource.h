@@ -71,6 +71,10 @@ class SharedResource {
   [[nodiscard]] const Rates& rates() const;
   /// Time until the first job ends at these rates, not counting standstills.
   [[nodiscard]] Seconds until_end() const;
+  /// Of a whole period, in which the quota lets the jobs run, if the period is long enough.
+  [[nodiscard]] Seconds in_a_period() const {
+    return quota_.cores * quota_.period / rates().in_use;
+  }
   void advance(Seconds now);
   void work(Seconds span);
 

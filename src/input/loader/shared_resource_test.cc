@@ -141,6 +141,20 @@ TEST_P(SharedResourceAgainst, WorkLeftJobByJob) {
   }
 }
 
+TEST(SharedResource, WholePeriodsOfAQuotaArePassedAtOnce) {
+  // Three jobs at once have half of what they ask for.
+  constexpr Seconds kLong(1e9), kBeyondRounding(1e30);
+  for (const Seconds work : {kLong, kBeyondRounding}) {
+    SharedResource shared(4, 0, 0_s, {1.5, 0.1_s});
+    for (std::uint32_t job = 1; job <= 3; ++job) shared.start(0_s, job, work);
+    const Seconds end = shared.next_end(0_s);
+    const double rounding = 1e-6 * work.count();
+    EXPECT_NEAR(end.count(), 2 * work.count(), rounding);
+    EXPECT_NEAR(shared.busy(end).count(), 3 * work.count(), rounding);
+    EXPECT_EQ(shared.finish(end), 1U);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Sharings, SharedResourceAgainst,
     testing::Values(Sharing{"one_core", 1, 0, 0, {}}, Sharing{"a_part_of_a_core", 0.4, 0, 0, {}},
