@@ -20,6 +20,18 @@ std::vector<bool> kept_gathered(const Step& step) {
   return gathered;
 }
 
+/// Workspaces of oneDNN's recurrent layers, which a forward without gradients does not make. By
+/// storage.
+std::vector<bool> recurrent_workspaces(const Step& step) {
+  constexpr std::size_t kWorkspace = 3;  // of aten::mkldnn_rnn_layer's results
+  std::vector<bool> found(step.storages.size());
+  for (const Operator& op : step.operators) {
+    if (step.operator_name(op) == "aten::mkldnn_rnn_layer" && op.outputs.size() > kWorkspace)
+      found[index(op.outputs[kWorkspace].storage)] = true;
+  }
+  return found;
+}
+
 }  // namespace
 
 Step evaluation_step(const Step& step, bool no_grad) {
@@ -27,6 +39,7 @@ Step evaluation_step(const Step& step, bool no_grad) {
   if (step.mode != "train" || at.backward == kNowhere) return step;
   const ForwardLifetimes lifetimes(step, at);
   const std::vector<bool> gathered = kept_gathered(step);
+  const std::vector<bool> workspaces = recurrent_workspaces(step);
   StepEdit edit(step);
   edit.step().mode = "inference";
   for (Parameter& p : edit.step().parameters) p.gradient = -1;
@@ -35,6 +48,7 @@ Step evaluation_step(const Step& step, bool no_grad) {
                       at.allocated[s] != kNowhere && at.allocated[s] < at.backward &&
                       at.freed[s] > at.backward;
     if (!kept) continue;
+    if (no_grad && workspaces[s]) edit.step().storages[s].bytes = {};
     if (gathered[s]) {
       edit.insert_before(at.backward, {EventKind::kFree, s});
     } else if (no_grad) {

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "rewrite/rewrite_testing.h"
+#include "step/step_reader.h"
+#include "step/test_step.h"
 
 namespace stoker {
 namespace {
@@ -46,6 +48,33 @@ TEST(Evaluation, KeepsEveryStepOfTheZooInOrder) {
       }
     }
   }
+}
+
+/// The linear step with a recurrent layer of oneDNN in its place, whose workspace has 100 bytes a
+/// sample.
+Step recurrent_step() {
+  std::string text = testing_support::linear_step_json();
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    const auto at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("aten::mm", "aten::mkldnn_rnn_layer");
+  replace(R"([48, "gradient"]],)", R"([48, "gradient"], [{"batch": 100}, "transient"]],)");
+  replace(R"(["a", 2], ["o", 0, 1, 7, [1, 1, 0, 0], [2, 2]])",
+          R"(["a", 2], ["a", 6], ["o", 0, 1, 7, [1, 1, 0, 0], [2, 2, 2, 2, 2, 2, 2, 6]])");
+  replace(R"([4, 1, 2, 4], [0, 5]], ["f", 4])",
+          R"([4, 1, 2, 4, 2, 6], [0, 5]], ["f", 6], ["f", 4])");
+  return parse_step(text, "test").value();
+}
+
+TEST(Evaluation, WithoutGradientsARecurrentLayerMakesNoWorkspace) {
+  constexpr std::int64_t kBatch = 8, kWorkspace = 100 * kBatch;
+  const Step step = recurrent_step();
+  const auto peak = [&](bool no_grad) {
+    return live_bytes(evaluation_step(step, no_grad), kBatch).peak;
+  };
+  EXPECT_EQ(peak(false) - peak(true), kWorkspace);
 }
 
 TEST(Evaluation, LeavesAnInferenceStepAsItIs) {

@@ -57,6 +57,7 @@ def at(text: str, part: str) -> str:
     ("WANTS_ARGUMENT", "IndexError: list index out of range); correct what the traceback above names; its own arguments follow --"),
     ("WANTS_OPTION", "sys.exit(2) before it trained; its own arguments follow --"),
     ("COUNTS_GPUS", at(bad.COUNTS_GPUS, "device_count") + " asks how many GPUs there are, and is told 1: --gpus N"),
+    ("LEAVES_FOR_GPUS", at(bad.LEAVES_FOR_GPUS, "device_count") + " asks how many GPUs there are, and is told 1: --gpus N"),
     ("FAULTS", "was ended at " + at(bad.FAULTS, "string_at") + " (signal 11, ")])
 def test_what_cannot_be_captured_says_the_line_and_the_way_out(answers, name, words):
     assert answers[name]["code"] == 3

@@ -87,6 +87,7 @@ while True:
         time.sleep(0.1)
 """
 COUNTS_GPUS = HEAD + "assert torch.cuda.device_count() == 2, 'this needs 2 GPUs'\n"
+LEAVES_FOR_GPUS = HEAD + "if torch.accelerator.device_count() < 2:\n    print('2 GPUs, please')\n    sys.exit()\n"
 FAULTS = HEAD + "import ctypes\nctypes.string_at(0)\n"
 SHARES_MEMORY = HEAD + """
 kept = []

@@ -248,17 +248,17 @@ def install(world) -> None:
     torch.Stream, torch.Event, torch.Generator = Stream, Event, Generator
     cuda.default_generators = tuple(Generator() for _ in range(gpu.count))
     cuda.amp.common.amp_definitely_not_available = lambda: False
-    _accelerator(gpu)
+    _accelerator(gpu, counted)
     _bindings()
     _flags(world)
 
 
-def _accelerator(gpu) -> None:
+def _accelerator(gpu, counted) -> None:
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
     for name, answer in {"is_available": lambda *_, **__: True, "current_accelerator": lambda *_, **__: torch.device("cuda"),
-                         "device_count": lambda: gpu.count, "current_device_index": _zero, "current_device_idx": _zero,
+                         "device_count": counted, "current_device_index": _zero, "current_device_idx": _zero,
                          "set_device_index": _nothing, "set_device_idx": _nothing, "synchronize": _nothing,
                          "current_stream": lambda *_, **__: Stream(), "set_stream": _nothing, "empty_cache": _nothing,
                          "memory_allocated": _zero, "max_memory_allocated": _zero, "memory_reserved": _zero,
