@@ -145,7 +145,7 @@ TEST(SharedResource, WholePeriodsOfAQuotaArePassedAtOnce) {
   // Three jobs at once have half of what they ask for.
   constexpr Seconds kLong(1e9), kBeyondRounding(1e30);
   for (const Seconds work : {kLong, kBeyondRounding}) {
-    SharedResource shared(4, 0, 0_s, {1.5, 0.1_s});
+    SharedResource shared(4, 0, 0, {1.5, 0.1_s});
     for (std::uint32_t job = 1; job <= 3; ++job) shared.start(0_s, job, work);
     const Seconds end = shared.next_end(0_s);
     const double rounding = 1e-6 * work.count();
