@@ -16,9 +16,11 @@ START = {"host.library_us": 24.0, "host.conversion_us": 3.0}
 BEYOND = 1.25       # times what the smallest batches take: from there the GPU limits
 PULL = 0.05         # of each logarithm towards its prior
 SPREAD = 0.15       # by hand: what operators' kinds leave open on a known processor, from models left out
-POWER = {"power.pj_12nm": 14.0}
+POWER = {"power.pj_12nm": 14.0, "power.half_tensor": 5.0}
+OF_ARCHITECTURE = ("power.half_tensor",)  # tensor cores of a generation; the rest belongs to the process
 POWER_PULL = 0.15      # convolutions draw less than the products that the prior was made for
 POWER_CARDS = ("T4",)  # whose process no other table has and whose power limits them
+POWER_ARCHITECTURE = "turing"
 SPEED_PULL = 0.1    # of what a processor's rows say beyond core and clock
 
 def nanoseconds_of(row):
@@ -117,7 +119,7 @@ def fastest(context, tools):
 
 
 def fit_power(tools, rows, patch, least):
-    """The energy of an operation in a process whose only power-capped card these rows hold."""
+    """The energy of an operation, in FP32 and on tensor cores, of a process whose only power-capped card these rows hold."""
     used = [i for i, r in enumerate(rows) if r["gpu"] in POWER_CARDS and not r["host_limits"] and r["ns"] > least[i]]
     if len(used) < 5:
         return {}, None
@@ -125,11 +127,15 @@ def fit_power(tools, rows, patch, least):
     def loss(power):
         out = tools.predict({**patch, **power})
         error = sum(abs(math.log(out[i] / rows[i]["ns"])) for i in used) / len(used)
-        return error + POWER_PULL * math.log(power["power.pj_12nm"] / POWER["power.pj_12nm"]) ** 2
+        return error + POWER_PULL * sum(math.log(v / POWER[n]) ** 2 for n, v in power.items())
 
     found = descend(loss, POWER, step=0.2, least=0.02)
     out = tools.predict({**patch, **found})
     return found, errors([out[i] for i in used], [rows[i]["ns"] for i in used])
+
+
+def layer(patch):
+    return {k: v for k, v in nested(patch).items() if k != "classes"}
 
 
 def fit(context, folder):
@@ -164,6 +170,8 @@ def fit(context, folder):
     host = {n: v for n, v in patch.items() if n.startswith("host.")}
     tree = {**header({"rows": "forward passes in evaluation mode, published with NVIDIA's DeepLearningExamples (facts)",
                       "speed_beyond_core_and_clock": {n[6:]: round(v, 2) for n, v in patch.items() if n.startswith("speed.")}},
-                     report), "base": {k: v for k, v in nested({**host, **power}).items() if k != "classes"}}
+                     report), "base": layer({**host, **{n: v for n, v in power.items() if n not in OF_ARCHITECTURE}})}
+    if power:
+        tree["architectures"] = {POWER_ARCHITECTURE: layer({n: power[n] for n in OF_ARCHITECTURE})}
     write_tree(os.path.join(folder, "host.json"), tree)
     print(json.dumps(tree, indent=1), flush=True)
