@@ -44,13 +44,15 @@ def choose(built, output) -> LossPlan:
     return _sum(output)
 
 
-def check(loss) -> None:
-    """Refuses what no backward can begin from."""
+def check(loss, reads=None) -> None:
+    """Refuses what no backward can begin from. `reads`: what the model was told where it reads what depends on data."""
     if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
         shape = list(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
         raise CaptureError(f"the loss is {shape} and has to be one number: reduce it with .mean() or .sum()")
     if not loss.requires_grad:
-        raise CaptureError("the loss needs no gradient of any parameter, so there is no training step: "
+        left_out = next((place for place, told in (reads or {}).items() if told is False), None)
+        branch = f"take the branch that was left out where a value was read, --assume {left_out}=true, " if left_out else ""
+        raise CaptureError(f"the loss needs no gradient of any parameter, so there is no training step: {branch}"
                            "capture with --mode inference, or set requires_grad of parameters or inputs")
 
 

@@ -149,7 +149,7 @@ class _Step:
             targets = self._targets(plan)
             recorder.phase("loss")
             loss = plan.run(output, targets)
-        losses.check(loss)
+        losses.check(loss, recorder.reads)
         if plan.note:
             self.raw.notes.setdefault("unfaithful", []).append(plan.note)
         recorder.phase("backward")

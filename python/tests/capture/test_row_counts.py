@@ -167,3 +167,27 @@ def test_values_that_suit_one_size_are_held_at_it():
     check(capture(runs, assume=said, fixed={"batch": 10}))
     with pytest.raises(UserCodeError, match="give other values with --assume$"):
         capture(runs, assume=said, fixed={"batch": 9})
+
+
+class Chosen(nn.Module):
+    """An expert that runs where a row chooses it."""
+
+    def __init__(self):
+        super().__init__()
+        self.expert = nn.Linear(4, 4)
+
+    def forward(self, x):
+        chosen, out = x[:, 0] > 0, torch.zeros_like(x)
+        if chosen.any():
+            out = out + self.expert(x)
+        return out
+
+
+def test_a_loss_without_gradient_names_the_branch_that_was_left_out():
+    def chosen():
+        return Chosen(), torch.rand(6, 4), lambda out: out.mean()
+
+    line = f"test_row_counts.py:{Chosen.forward.__code__.co_firstlineno + 2}"
+    with pytest.raises(CaptureError, match=f"--assume [^ ]*{line}=true"):
+        capture(chosen)
+    assert operators(check(capture(chosen, assume=[f"{line}=true"])), "aten::addmm")
