@@ -164,3 +164,14 @@ for epoch in range(3):
             F.cross_entropy(model(part), labels).backward()
         optimizer.step()
 """
+
+# Weights that get another tensor in each step.
+RENEWED = HEAD + """
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for x, y in DataLoader(data, batch_size=20):
+        loss = F.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+        for p in model.parameters(): p.data = p.data * 0.9
+"""

@@ -36,6 +36,7 @@ class Record:
         self.loader = None
         self.called: set = set()  # ids of modules that the loop has called within the step, with gradients or without
         self.precision: str | None = None
+        self.homes: dict[int, int] = {}  # id of a parameter -> its storage when its model was called; later ones get another
         self.counted: set = set()  # storages that the step of the step file holds
         self.stand_ins: dict[int, object] = {}  # storage that a pass without gradient would have made, which was not run -> its line
         self.begun = False  # a model was called that is trained
@@ -79,6 +80,7 @@ class Record:
         if any(r is root for r in self.roots):
             return
         self.roots.append(root)
+        self.homes |= {id(p): self.recorder.add_storage(p, "parameter") for p in root.parameters() if self.recorder._on_device(p)}
         for name, part in root.named_modules():
             if id(part) not in self.modules:
                 self.modules[id(part)] = len(self.recorder.modules)
@@ -294,6 +296,7 @@ class _Builder:
         order = self._order(parameters, buffers, inputs, used)
         self.number = {old: new for new, old in enumerate(order)}
         self.record.counted = set(order)
+        self._say_what_was_stood_in()
         raw.storages = [[self.recorder.bytes[s], self.kinds[s]] for s in order]
         raw.parameters = [self._parameter(*row) for row in parameters]
         raw.buffers = [(name, (*self.recorder.describe(t), self.number[s])) for name, t, s in buffers]
@@ -329,7 +332,8 @@ class _Builder:
         return parameters, buffers
 
     def _storage(self, tensor, kind: str) -> int:
-        number = self.recorder.add_storage(tensor, kind)
+        home = self.record.homes.get(id(tensor))
+        number = self.recorder.add_storage(tensor, kind) if home is None else home
         while len(self.kinds) <= number:
             self.kinds.append(kind)
         self.kinds[number] = kind
@@ -347,11 +351,10 @@ class _Builder:
         return {t[3] for e in self.events if e[0] == "o" for t in (*e[5], *e[6])} | \
             {s for s in self.record.inputs if self.kinds[s] == "input"}
 
-    def say_what_was_stood_in(self) -> None:
+    def _say_what_was_stood_in(self) -> None:
         site = next((site for storage, site in self.record.stand_ins.items() if storage in self.number), None)
         if site is not None:
-            self.watcher.says(f"{site}: what a step needs of passes without gradient is more than was run: only the first of them are "
-                              "counted")
+            self.watcher.says(f"{site}: what a step needs of passes without gradient is more than was run: the first alone are counted")
 
     def _kinds_of_made(self) -> None:
         """Tells gradients, results and what stays from what is temporary; marks phases in order."""
@@ -435,14 +438,11 @@ class _Builder:
 
 
 def raw_step(record: Record, watcher) -> RawStep:
-    builder = _Builder(record, watcher)
-    raw = builder.build()
-    builder.say_what_was_stood_in()
+    raw = _Builder(record, watcher).build()
     recorder = record.recorder
-    if recorder.item_calls:
-        raw.notes["item_calls"] = sum(e == ("s", "item") for e in raw.events)
-    if not raw.notes.get("item_calls"):
-        raw.notes.pop("item_calls", None)
+    items = sum(event == ("s", "item") for event in raw.events)
+    if recorder.item_calls and items:
+        raw.notes["item_calls"] = items
     if recorder.math_attention:
         raw.notes["math_attention"] = recorder.math_attention
     if recorder.decomposed and recorder.device_type == "cuda":
