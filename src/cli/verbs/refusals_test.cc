@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"predict cnn_mnist --gpu t4 --gpus 0", 2,
                 "--gpus: \"0\" is no number of GPUs; write 4, 1,2,4 or 1..8"},
         Refused{"predict cnn_mnist --gpu t4 --price inf", 3,
-                "--price: must be a positive price per GPU and hour, not inf"},
+                "--price: must be a price per GPU and hour below 1,000,000, not inf"},
         Refused{"predict cnn_mnist --gpu t4 --price 0", 3,
                 "--price: must be a positive price per GPU and hour, not 0"},
         Refused{"predict cnn_mnist --gpu t4 --momentum nan", 3,
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"predict cnn_mnist --gpu t4 --from run.watch --data images", 2,
                 "--from: tells what samples cost already; leave out --data"},
         Refused{"predict cnn_mnist --gpu t4 --coefficients nofile.toml", 3,
-                "nofile.toml: cannot be read: No such file or directory"},
+                "nofile.toml: no such file; check the path"},
         Refused{"predict cnn_mnist --gpu t4 --color red", 2,
                 "--color: takes auto, always or never, not \"red\""},
         Refused{"plan cnn_mnist --gpu t4 --budget -1", 3, "--budget: must be positive"},
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"plan --sample-cost 3ms", 2,
                 "MODEL is missing, or --step-ms with --data, or --from with a recording, for a "
                 "plan of the input alone (stoker plan --help)"},
-        Refused{"explain nofile", 3, "nofile: cannot be read: No such file or directory"},
+        Refused{"explain nofile", 3, "nofile: no such file; check the path"},
         Refused{"explain odd.bin", 3,
                 "odd.bin: is none of what explain reads: a memory snapshot (.pickle), a "
                 "torch.profiler trace (.json), a recording of `stoker watch`"},
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "shell: unknown shell \"tcsh\"; did you mean bash? (known: bash, zsh, fish)"},
         Refused{"page rows.csv -o out.html", 3,
                 "rows.csv: is cut short or damaged (not valid JSON); make it again"},
-        Refused{"fit nofile.csv", 3, "nofile.csv: cannot be read: No such file or directory"},
+        Refused{"fit nofile.csv", 3, "nofile.csv: no such file; check the path"},
         Refused{"calibrate empty.json -o out.toml", 3,
                 "empty.json: is no file of format stoker-calibration; measure again with `stoker "
                 "calibrate`"},
