@@ -64,7 +64,7 @@ TEST(ContendersText, ARiskyOneIsMarked) {
 TEST(ContendersText, MoneyOfAMillionSamplesWhereTheDataIsUnknown) {
   std::vector<Contender> all{contender("A", {1000, 900, 1100, ""})};
   std::string text = said(all);
-  EXPECT_TRUE(has(text, "cost/million img W kWh/million img [90 %] 1 A 1 - - - no TDP")) << text;
+  EXPECT_TRUE(has(text, "place GPU GPUs W kWh/million img [90 %] 1 A 1 - no TDP")) << text;
   all[0].forecast.price_per_gpu_hour = 3.6;  // a thousandth of a unit a second
   all[0].forecast.energy.emplace();
   all[0].forecast.energy->watts = exact(72, "");
