@@ -165,11 +165,11 @@ class Adviser {
   /// Samples of a GPU's batch that fit, that the user allows and that the data set has.
   [[nodiscard]] std::int64_t most_samples() const {
     const Job& job = best_.scenario.job;
-    const std::int64_t processes = static_cast<std::int64_t>(job.gpus) * job.accumulate;
+    const std::int64_t batches = static_cast<std::int64_t>(job.gpus) * job.accumulate;  // a step
     std::int64_t most = best_.limits.low;
     for (const std::int64_t all :
          {request_.limits.max_global_batch, best_.scenario.dataset_samples}) {
-      if (all > 0) most = std::min(most, all / processes);
+      if (all > 0) most = std::min(most, all / batches);
     }
     return most;
   }

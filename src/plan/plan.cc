@@ -122,8 +122,9 @@ class Planner {
       const double unit = std::pow(10, std::floor(std::log10(money)) - 1);
       return fmt::format("{:g}", std::ceil(money / unit) * unit);
     };
-    if (least_epoch_) return "; the least is " + amount(*least_epoch_) + " an epoch";
-    return least_run_ ? "; the least is " + amount(*least_run_) + " a run" : std::string();
+    // What a run costs is looked at where the epoch's budget is enough.
+    if (least_run_) return "; the least is " + amount(*least_run_) + " a run";
+    return least_epoch_ ? "; the least is " + amount(*least_epoch_) + " an epoch" : std::string();
   }
 
   Result<PlanRow> row(const TriedSetting& s) {

@@ -237,6 +237,31 @@ TEST_F(PlanTest, ABudgetOfTheRunCountsItsStartUp) {
   EXPECT_EQ(make_plan(r, *knowledge_).error().where, "{run-budget}");
 }
 
+/// One GPU is within the epoch's budget and beyond the run's, four are beyond both: a larger budget
+/// for the run is what helps.
+TEST_F(PlanTest, OfTwoBudgetsTheOneThatIsInTheWayIsNamed) {
+  PlanRequest r = request();
+  r.base.price_per_gpu_hour = 3;
+  r.base.epochs = 2;
+  r.gpu_counts = {1, 4};
+  const auto free = make_plan(r, *knowledge_);
+  ASSERT_TRUE(free) << free.error().text();
+  double dearest = 0, cheapest = INFINITY;
+  for (const PlanRow& row : free->by_gpus) {
+    dearest = std::max(dearest, row.forecast.epoch_cost.value);
+    cheapest = std::min(cheapest, row.forecast.epoch_cost.value);
+  }
+  ASSERT_GT(dearest, 1.01 * cheapest);
+  r.limits.max_epoch_cost = std::sqrt(dearest * cheapest);
+  r.limits.max_run_cost = 1e-9;
+  const auto none = make_plan(r, *knowledge_);
+  ASSERT_FALSE(none);
+  const std::string text = none.error().message;
+  EXPECT_TRUE(text.ends_with(" a run")) << text;
+  r.limits.max_run_cost = std::stod(text.substr(text.find("; the least is ") + 15));
+  EXPECT_TRUE(make_plan(r, *knowledge_)) << text;
+}
+
 TEST_F(PlanTest, CountsThatNodesCannotShareAreLeftOut) {
   PlanRequest r = request();
   r.base.job.nodes = 2;

@@ -144,19 +144,19 @@ std::string_view capture_precision(Precision precision) {
 
 OptimizerSettings captured_optimizer(const Step& step, const CapturedOptimizer::Group& group) {
   OptimizerSettings settings;
-  const std::string& name = parse_optimizer(group.name) ? group.name : step.optimizer.name;
-  const auto kind = parse_optimizer(name);
-  if (!kind) return settings;
-  settings.kind = *kind;
-  settings.state_bits = state_bits_named(name);
   const auto& numbers = group.numbers;
   const auto number = [&](const char* key, double otherwise) {
     const auto it = numbers.find(key);
     return it == numbers.end() ? otherwise : it->second;
   };
+  settings.weight_decay = number("weight_decay", 0);
+  const std::string& name = parse_optimizer(group.name) ? group.name : step.optimizer.name;
+  const auto kind = parse_optimizer(name);
+  if (!kind) return settings;
+  settings.kind = *kind;
+  settings.state_bits = state_bits_named(name);
   settings.momentum = number("momentum", 0);
   settings.nesterov = number("nesterov", 0) != 0;
-  settings.weight_decay = number("weight_decay", 0);
   settings.centered = number("centered", 0) != 0;
   settings.amsgrad = number("amsgrad", 0) != 0;
   settings.history =

@@ -43,11 +43,11 @@ TEST(StepReader, ReadsWhatTheCaptureSaidOfTheLoop) {
 
   auto json = replaced(linear_step_json(), "\"gradient\": 5",
                        "\"gradient\": 5, \"group\": 0, \"updated\": false");
-  json = replaced(
-      json, "\"diagnostics\": {}",
-      R"("training": {"clip": true, "ema": false, "averages": ["", "g"]}, "optimizer": {"name": "lion",
-                     "class": "lion_pytorch.Lion", "groups": [{"lr": 1, "betas": [0.9, 0.99],
-                     "nesterov": true}, {"optimizer": "adam"}]}, "diagnostics": {})");
+  json = replaced(json, "\"diagnostics\": {}",
+                  R"("training": {"clip": true, "ema": false, "averages": ["", "g"]},
+         "optimizer": {"name": "lion", "class": "lion_pytorch.Lion",
+                       "groups": [{"lr": 1, "betas": [0.9, 0.99], "nesterov": true},
+                                  {"optimizer": "adam"}]}, "diagnostics": {})");
   const auto step = parse_step(json, "test");
   ASSERT_TRUE(step) << step.error().text();
   EXPECT_EQ(step->training.clip, true);

@@ -17,7 +17,7 @@ namespace {
 /// several that fit, the first.
 constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"howmanygpu numberofgpu", "plan MODEL --gpu GPU --gpus 1..8"},
-    {"whichgpu bestgpu whatgpu compar versus", "plan MODEL --gpu A,B"},  // A,B: kSeveral
+    {"whichgpu bestgpu whatgpu compar versus", "plan MODEL --gpu A,B"},
     {"lrfind lrrange lrtest learningrate", "tune --lr-test -- python train.py --lr {lr}"},
     {"lora finetun", "predict MODEL --gpu GPU --lora r=16"},
     {"batchsize maxbatch largestbatch", "predict MODEL --gpu GPU --batch max"},
@@ -39,7 +39,7 @@ constexpr auto kVerbMeanings = std::to_array<std::pair<std::string_view, std::st
     {"list zoo", "models"},
 });
 
-/// The place of several GPUs in a command.
+/// The place of several GPUs in the commands above.
 constexpr std::string_view kSeveral = "A,B";
 
 /// Words of a sentence that name neither a model nor a GPU.
@@ -154,7 +154,8 @@ std::string shell_word(const std::string& text) {
 std::string filled(std::string_view sample, const Told& told) {
   std::string text, before;
   const std::vector<std::string> gpus = split(told.gpu, ',');
-  const bool known = std::all_of(gpus.begin(), gpus.end(), is_gpu);  // none are two models
+  // A word behind the model that names no GPU is another model.
+  const bool known = std::all_of(gpus.begin(), gpus.end(), is_gpu);
   const std::string several = !known             ? std::string()
                               : gpus.size() == 1 ? told.gpu + ",B"
                                                  : told.gpu;

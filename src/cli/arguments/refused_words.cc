@@ -222,8 +222,12 @@ std::string missing_gpu(const Command& command, const Words& words, const Settin
   if (places.size() > 1)
     return "the GPU is named by --gpu: " + begin + places.front() + " --gpu " +
            (places.back() == "cpu" || find_gpu(places.back()) ? places.back() : "GPU");
-  return (places.empty() ? "MODEL and --gpu are missing, as in " : "--gpu is missing, as in ") +
-         begin + (places.empty() ? "resnet50" : places.front()) +
+  // Behind flags a word may be the value of one, or the model.
+  return (words.empty() ? "MODEL and --gpu are missing, as in " : "--gpu is missing, as in ") +
+         begin +
+         (words.empty()    ? "resnet50"
+          : places.empty() ? "MODEL"
+                           : places.front()) +
          " --gpu t4: " + std::string(gpu.words);
 }
 

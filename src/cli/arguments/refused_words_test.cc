@@ -54,6 +54,8 @@ TEST(RefusedWordsTest, AMissingGpuIsShownInItsPlace) {
   EXPECT_TRUE(refused("predict", {"gpt2"})
                   .starts_with("--gpu is missing, as in stoker predict gpt2 --gpu t4: "));
   EXPECT_TRUE(refused("predict", {}).starts_with("MODEL and --gpu are missing, as in "));
+  EXPECT_TRUE(refused("predict", {"--batch", "4", "gpt2"})
+                  .starts_with("--gpu is missing, as in stoker predict MODEL --gpu t4: "));
 }
 
 TEST(RefusedWordsTest, OneDashIsTooFew) {

@@ -53,6 +53,7 @@ TEST(RunRequest, AGpuIsNotComparedWithItself) {
   EXPECT_NE(refusal("t4,1xt4").find("twice"), std::string::npos);
   EXPECT_EQ(refusal("t4,2xt4,l4"), "");
   EXPECT_EQ(refusal("this.toml,that.toml"), "");
+  EXPECT_EQ(refusal("node-1.toml,node1.toml"), "") << "two files";
 }
 
 TEST(RunRequest, EachGpuHasItsOwnPriceOrAllHaveOne) {

@@ -128,7 +128,7 @@ Result<int> finish(const CalibrateArguments& o, const fs::path& rows,
 
 /// "cuda:0", "cpu": what --device takes, in the place of the rows file.
 bool is_device(const std::string& word) {
-  return word == "cpu" || word.starts_with("cuda") ||
+  return word == "cpu" || word == "cuda" || word.starts_with("cuda:") ||
          word.find_first_not_of("0123456789") == std::string::npos;
 }
 

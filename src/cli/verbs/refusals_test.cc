@@ -157,6 +157,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"page rows.csv -o out.html", 3,
                 "rows.csv: is cut short or damaged (not valid JSON); make it again"},
         Refused{"fit nofile.csv", 3, "nofile.csv: no such file; check the path"},
+        Refused{"calibrate cuda:0 -o out.toml", 2,
+                "cuda:0: is no rows file; the device is named by --device: stoker calibrate -o "
+                "MACHINE.toml --device cuda:0"},
+        Refused{"calibrate cuda_rows.json -o out.toml", 3,
+                "cuda_rows.json: no such file; check the path"},
         Refused{"calibrate empty.json -o out.toml", 3,
                 "empty.json: is no file of format stoker-calibration; measure again with `stoker "
                 "calibrate`"},

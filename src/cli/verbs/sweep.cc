@@ -297,7 +297,7 @@ Result<int> run_sweep(const SweepArguments& o) {
     if (!asked.study)
       asked.study = TRY(study::Store::open(asked.store, study::Store::Access::kRead)).study();
     const int code = TRY(dry_run(*asked.study, o));
-    say_unused(*asked.study);
+    if (!o.quiet) say_unused(*asked.study);
     return code;
   }
   asked.store = fs::absolute(asked.store).lexically_normal();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <queue>
 #include <vector>
 
@@ -10,9 +9,6 @@
 #include "input/loader/shared_resource.h"
 
 namespace stoker::loader {
-
-/// A time that never comes.
-inline constexpr Seconds kNever(std::numeric_limits<double>::infinity());
 
 /// What a job on the cores, the disk or the clock belongs to.
 enum class Actor : std::uint32_t {

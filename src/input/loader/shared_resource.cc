@@ -8,7 +8,6 @@ namespace {
 
 /// Times below this are rounding.
 constexpr Seconds kNothing = 1e-12_s;
-constexpr Seconds kNever(std::numeric_limits<double>::infinity());
 /// Periods of a quota that are gone through one by one; of more, which only damaged or mistyped
 /// times make, the whole ones are passed at once.
 constexpr double kMostPeriods = 10'000;

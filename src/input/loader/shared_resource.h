@@ -13,6 +13,9 @@
 
 namespace stoker {
 
+/// A time that does not come.
+inline constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+
 /// How Linux limits a control group's CPU time (cpu.max, cpu.cfs_quota_us): `cores` times the
 /// period may be used within each period; then all its processes stand still until the next one.
 struct CpuQuota {
@@ -45,7 +48,7 @@ class SharedResource {
 
   /// Puts a job on the resource; times passed to all members never decrease.
   void start(Seconds now, std::uint32_t job, Seconds work, Class served = Class::kEven);
-  /// When the next job ends if nothing else arrives; infinity when idle.
+  /// When the next job ends if nothing else arrives; kNever when idle.
   [[nodiscard]] Seconds next_end(Seconds now) const;
   /// Removes the job that ends at `now`, as next_end() foretold.
   std::uint32_t finish(Seconds now);
@@ -71,7 +74,7 @@ class SharedResource {
   [[nodiscard]] const Rates& rates() const;
   /// Time until the first job ends at these rates, not counting standstills.
   [[nodiscard]] Seconds until_end() const;
-  /// Of a whole period, in which the quota lets the jobs run, if the period is long enough.
+  /// How long a period's quota lets the jobs run, if the period is that long.
   [[nodiscard]] Seconds in_a_period() const {
     return quota_.cores * quota_.period / rates().in_use;
   }

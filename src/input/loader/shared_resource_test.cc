@@ -12,8 +12,6 @@ namespace {
 
 constexpr Seconds kAlmost = 1e-9_s;  // rounding of both
 
-constexpr Seconds kNever(INFINITY);
-
 /// A reference implementation: the work that each job has left, moved on from event to event.
 class SharingJobByJob {
  public:

@@ -326,6 +326,9 @@ TEST(Optimizer, GroupsKeepTheirOwnWeightDecay) {
   EXPECT_EQ(decays(step, kAsCaptured), (std::vector<double>{0.05, 0}));
   EXPECT_EQ(decays(step, 0.2), (std::vector<double>{0.2, 0}));  // norms stay without
   EXPECT_EQ(decays(step, 0), (std::vector<double>{0, 0}));
+  step.optimizer.name = "unheard of";
+  EXPECT_EQ(decays(step, kAsCaptured), (std::vector<double>{0.05, 0}));
+  EXPECT_EQ(decays(step, 0.2), (std::vector<double>{0.2, 0}));
   step.optimizer.groups[0].numbers.clear();
   EXPECT_EQ(decays(step, 0.2), (std::vector<double>{0.2, 0.2}));  // none had any
 }

@@ -260,8 +260,7 @@ TEST(Replay, RepetitionsAreLeftOutOnceBlocksLieWhereTheyLayBefore) {
   for (const auto& [born, dies] : {std::pair(one, other), std::pair(other, one)}) {
     b.allocate(activation);
     b.allocate(born);
-    b.free(dies);
-    b.free(activation);
+    for (const std::uint32_t id : {dies, activation}) b.free(id);
   }
   b.program.repeated = {0, b.program.iteration.size(), 7};
   const MemoryOutcome seven = replay(b.program);

@@ -132,7 +132,7 @@ std::string comparison_page(const std::vector<ComparedGpu>& gpus, Objective obje
   }
   if (!pictures.empty()) {
     const Price price = price_of(*pictures.front().second);
-    page.section("Time against money",
+    page.section(time_against(price),
                  "Settings that no other of the same kind of GPU beats. Those on the line are "
                  "beaten by none at all; whiskers are 90 % bands.",
                  {time_and_money(pictures, price, context)});

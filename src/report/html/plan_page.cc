@@ -114,7 +114,7 @@ std::string plan_page(const Plan& plan, const PlanPicture& picture, const Report
       {settings_map(picture, price, context), sentences(lines_of(why_batch(plan, context)))});
   // One device without a price: its hours are the time again.
   if (!context.cpu || price == Price::kMoney)
-    page.section(price == Price::kMoney ? "Time against money" : "Time against GPU-hours",
+    page.section(time_against(price),
                  "Every setting above that runs. Those on the line are beaten by none in both; "
                  "whiskers are 90 % bands. Settings of one model share their errors: differences "
                  "are known better than levels.",

@@ -168,6 +168,42 @@ TEST(PlanPage, WithoutASizeOfTheDataTimeAndMoneyAreOfAMillionSamples) {
   EXPECT_NEAR(point["y"]["hi"].as_double(), 2 * 1e6 / 162 / 3600, 1e-5) << "the slowest is dearest";
 }
 
+bool has_section(const json::Value& document, std::string_view title) {
+  for (const json::Value& section : document["sections"]) {
+    if (section["title"] == title) return true;
+  }
+  return false;
+}
+
+TEST(PlanPage, WithoutAPriceNothingIsCalledMoney) {
+  PlanPicture p = picture();
+  EXPECT_TRUE(has_section(document_of(plan_page(plan(), p, made_context())), "Time against money"));
+  for (GridSetting& s : p.grid) s.epoch_cost = {};
+  const Plan one = plan();
+  const json::Value alone = document_of(plan_page(one, p, made_context()));
+  const json::Value compared =
+      document_of(comparison_page({{&one.best.forecast, &p}, {&one.best.forecast, &p}},
+                                  Objective::kThroughput, made_context(), ""));
+  for (const json::Value& document : {alone, compared}) {
+    EXPECT_TRUE(has_section(document, "Time against GPU-hours"));
+    EXPECT_FALSE(has_section(document, "Time against money"));
+  }
+}
+
+TEST(PlanPage, AProcessorHasHoursAndNoGpuHours) {
+  PlanPicture p = picture();
+  for (GridSetting& s : p.grid) {
+    s.epoch_cost = {};
+    s.gpu_hours_per_epoch = scaled(s.epoch_s, 1.0 / 3600);
+  }
+  ReportContext context = made_context();
+  context.cpu = true;
+  const std::string page = plan_page(plan(), p, context);
+  const json::Value map = block_of(document_of(page), "heat_map");
+  EXPECT_EQ(map["metrics"][1]["name"], "hours an epoch");
+  EXPECT_EQ(map["panels"][0]["rows"][0]["cells"][0]["figures"][1]["text"], "0.28 h");
+}
+
 TEST(PlanPage, NumbersOfGpusAsTheTextHasThem) {
   const json::Value document = document_of(plan_page(plan(), picture(), made_context()));
   json::Value counts;

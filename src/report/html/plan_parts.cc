@@ -17,10 +17,11 @@ namespace {
 Shown cost_of(const GridSetting& s, Price price, const ReportContext& context) {
   constexpr double kMillion = 1e6, kSecondsAnHour = 3600;
   if (price == Price::kMoney) return shown_money(s.epoch_cost, context.currency);
-  if (price == Price::kGpuHours) return shown(s.gpu_hours_per_epoch, "GPU-h");
+  const char* const unit = context.cpu ? "h" : "GPU-h";
+  if (price == Price::kGpuHours) return shown(s.gpu_hours_per_epoch, unit);
   const auto hours = [&](double rate) { return s.gpus * kMillion / rate / kSecondsAnHour; };
   const Figure& r = s.samples_per_s;
-  return shown({hours(r.value), hours(r.high), hours(r.low), r.basis}, "GPU-h");
+  return shown({hours(r.value), hours(r.high), hours(r.low), r.basis}, unit);
 }
 
 bool runs(const GridSetting& s) { return s.samples_per_s.value > 0; }
@@ -87,6 +88,10 @@ std::string cost_words(Price price, const ReportContext& context) {
   if (price == Price::kMoney) return "cost of an epoch (" + context.currency + ")";
   const std::string hours = context.cpu ? "hours" : "GPU-hours";
   return hours + (price == Price::kGpuHours ? " an epoch" : " a million " + context.sample_word);
+}
+
+std::string time_against(Price price) {
+  return price == Price::kMoney ? "Time against money" : "Time against GPU-hours";
 }
 
 Json settings_map(const PlanPicture& picture, Price price, const ReportContext& context) {

@@ -16,6 +16,9 @@ enum class Price { kMoney, kGpuHours, kNone };
 [[nodiscard]] Price price_of(const PlanPicture& picture);
 [[nodiscard]] std::string cost_words(Price price, const ReportContext& context);
 
+/// The title over time_and_money, for GPUs.
+[[nodiscard]] std::string time_against(Price price);
+
 /// A forecast for each batch, number of GPUs and precision.
 [[nodiscard]] Json settings_map(const PlanPicture& picture, Price price,
                                 const ReportContext& context);

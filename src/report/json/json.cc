@@ -200,6 +200,7 @@ Json plan_object(const Plan& plan) {
               {"best_batch", why.best_batch},
               {"ceiling", why.ceiling},
               {"data_samples", why.data_samples},
+              {"too_large_for_workers", why.too_large_for_workers},
               {"fixed", why.fixed}}},
             {"pin_gain", plan.pin_gain},
             {"next", std::move(next)},

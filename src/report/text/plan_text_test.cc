@@ -126,6 +126,17 @@ TEST(WhyBatch, NamesWhatDecided) {
                 Limiter::kInput,
                 "Why 32: the ceiling on the global batch allows no more; the largest safe batch is "
                 "100."},
+           Case{{.largest_safe = 100, .largest_running = 100, .best_batch = 32, .ceiling = true},
+                Limiter::kGpuCompute,
+                "Why 32: no other batch within the ceiling on the global batch is faster; the "
+                "largest safe batch is 100."},
+           Case{{.largest_safe = 100,
+           .largest_running = 100,
+           .best_batch = 96,
+           .too_large_for_workers = 96},
+                Limiter::kInput,
+                "Why 32: batches of 96 leave no room in the host's memory for as many workers; the "
+                "largest safe batch is 100."},
            Case{{.largest_safe = 0, .largest_running = 48},
                 Limiter::kGpuCompute,
                 "Why 32: no batch is safe, up to 48 may run."},

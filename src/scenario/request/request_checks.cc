@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/setting.h"
+#include "base/text.h"
 #include "scenario/request/given_settings.h"
 #include "scenario/request/sample_facts.h"
 
@@ -19,8 +20,9 @@ Status check_price(double price) {
   std::snprintf(number, sizeof number, "%g", price);
   return fail(ErrorCode::kBadInput,
               price > 0
-                  ? "must be a price per GPU and hour below 1,000,000, not " + std::string(number)
-                  : "must be a positive price per GPU and hour, not " + std::string(number),
+                  ? "must be a price per GPU and hour below " +
+                        with_commas(static_cast<std::int64_t>(kDearestGpu)) + ", not " + number
+                  : std::string("must be a positive price per GPU and hour, not ") + number,
               mark(Setting::kPrice));
 }
 

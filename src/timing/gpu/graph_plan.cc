@@ -24,7 +24,7 @@ GraphPlan::GraphPlan(const Program& program, const std::vector<Instruction>& ins
       continue;
     }
     const std::int64_t times = program.repeated.times_of(i);
-    if (open == nullptr) {
+    if (open == nullptr || (repeats && times == 1)) {  // what follows repetitions runs once
       open = &launched_[i];
       repeats = times > 1;
     }

@@ -44,6 +44,17 @@ TEST(GraphPlan, AGraphThatABatchBeginsIsLaunchedInEachRepetition) {
   EXPECT_EQ(plan.launched_at(2), 2U);
 }
 
+TEST(GraphPlan, WhatFollowsTheRepetitionsIsInNoneOfTheirGraphs) {
+  Program program = graphed();
+  launch(program, batch_copy());
+  launch(program, moving(1));
+  for (int i = 0; i < 3; ++i) launch(program, moving(1, StepPhase::kOptimizer));
+  program.repeated = {0, 2, 100};
+  const GraphPlan plan(program, program.iteration);
+  EXPECT_EQ(plan.launched_at(1), 1U);
+  EXPECT_EQ(plan.launched_at(2), 3U);
+}
+
 TEST(GraphPlan, TheOptimizerIsOutsideWhereTheHostWaits) {
   Program program = graphed();
   launch(program, moving(1));
