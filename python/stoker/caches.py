@@ -48,9 +48,11 @@ def not_ours(path) -> str:
     path, top = pathlib.Path(path), base()
     for place in (path, *(parent for parent in path.parents if parent == top or top in parent.parents)):
         with contextlib.suppress(FileNotFoundError):
+            owners = {os.lstat(place).st_uid}  # whoever has made a link can point it elsewhere
             facts = os.stat(place)
+            owners.add(facts.st_uid)
             others = facts.st_mode & stat.S_IWOTH or facts.st_mode & stat.S_IWGRP and facts.st_gid != os.getegid()
-            if facts.st_uid not in (os.geteuid(), 0) or others and not (stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_ISVTX):
+            if not owners <= {os.geteuid(), 0} or others and not (stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_ISVTX):
                 return (f"others can write {place}, and what lies there is run: make it yours alone (chown, chmod go-w), or set "
                         "XDG_CACHE_HOME to a folder that is")
     return ""

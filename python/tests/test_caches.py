@@ -122,6 +122,18 @@ def test_what_others_can_write_is_not_run(monkeypatch):
     assert "others can write" in caches.not_ours(library)
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="files can be given to others by root alone")
+def test_what_a_link_of_others_leads_to_is_not_run(tmp_path):
+    folder, library = tmp_path / "ours", caches.folder() / "fake-cuda-1.so"
+    folder.mkdir()
+    (folder / library.name).touch()
+    library.parent.parent.mkdir(parents=True, exist_ok=True)
+    library.parent.symlink_to(folder)
+    assert caches.not_ours(library) == ""
+    os.chown(library.parent, 54321, -1, follow_symlinks=False)
+    assert f"others can write {library.parent}," in caches.not_ours(library)
+
+
 def test_a_library_that_others_can_write_is_not_loaded():
     folder = caches.folder()
     folder.mkdir(parents=True)

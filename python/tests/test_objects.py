@@ -102,6 +102,23 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
         objects.spec_of(torch.nn.Linear(2, 2), {"inputs": torch.zeros(2, 2)})
 
 
+def test_a_pickle_that_others_can_write_is_written_anew():
+    net = torch.nn.Linear(2, 2)
+
+    def asked():
+        return objects.spec_of(net, {"inputs": torch.zeros(2, 2)})
+
+    spec = asked()
+    pickled = pathlib.Path(spec.rpartition(":")[0]).with_suffix(".pickle")
+    content = pickled.read_bytes()
+    pickled.write_bytes(b"another")
+    pickled.chmod(0o666)
+    assert asked() == spec and pickled.read_bytes() == content
+    pickled.parent.chmod(0o777)
+    with pytest.raises(objects.ObjectError, match=f"others can write {pickled.parent},"):
+        asked()
+
+
 def test_a_module_is_forecast_and_its_capture_remembered(with_binary):
     net = small_net()
     before = {name: value.clone() for name, value in net.state_dict().items()}

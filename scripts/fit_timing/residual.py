@@ -97,7 +97,7 @@ class Family:
 
 
 def shares_of(family, chosen, kernel):
-    """Of each shape the share of the span that its rows have on average beyond `kernel`, pulled to one half as the even
+    """The share of the span that the rows of each shape have on average beyond `kernel`, pulled to one half as the even
     distribution asks."""
     beyond = family.time - family.gap - DEVICE_FLOOR - kernel
     certainty = 1 / ((OFFSET_RELATIVE * kernel) ** 2 + OFFSET_LEAST ** 2)

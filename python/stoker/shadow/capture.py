@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pathlib
 import platform
 from dataclasses import dataclass, replace
@@ -289,7 +290,6 @@ class _Capture:
 
     def _line_or_square(self, outcomes: list, points, by: str, own: Outcome | None = None) -> dict:
         """The document of these runs: sizes in proportion to the batch, or with its square, as those of a contrastive loss."""
-        kept = [[list(row) for row in o.raw.storages] for o in outcomes]
         notes = list(self.notes)
         try:
             return self._at(*outcomes, sizes=points, own=own)
@@ -298,8 +298,6 @@ class _Capture:
             if not _alike(outcomes):
                 raise
         self.notes = notes
-        for outcome, storages in zip(outcomes, kept):
-            outcome.raw.storages[:] = storages
         known = dict(zip(points, outcomes))
         more = [known[size] if size in known else self._run(self._request(size, by))[0] for size in further]
         return self._at(*more, sizes=further, own=own or outcomes[0])
@@ -311,14 +309,14 @@ class _Capture:
         return self._write(list(outcomes), dimension, own)
 
     def _write(self, outcomes: list, dimension: Dimension, own: Outcome) -> dict:
-        raws = [o.raw for o in outcomes]
+        raws, own = [_copied(o.raw) for o in outcomes], replace(own, facts=[replace(f) for f in own.facts])
         sizes = [*dimension.captured, dimension.verified]
         if dimension.degree == 1 and beside.hold_data_sets(raws, sizes):
             self.notes.append("a tensor that holds data of many batches has no size that follows from the batch: the largest was taken")
         if dimension.degree:
             beside.straighten_workspaces(raws, sizes)
         self._host_memory(raws, own)
-        self._residents(outcomes, sizes, own)
+        self._residents(raws, beside.on_a_line([o.resident_bytes for o in outcomes], sizes), own)
         if not dimension.degree:
             self._drop_validation(own, dimension.default)
         notes = list(dict.fromkeys([*self.notes, *own.notes]))
@@ -359,15 +357,14 @@ class _Capture:
         beside.hold(raws, [own_bytes + own.build_bytes] * len(raws))
         words = [f"{own_bytes / 2**20:.0f} MiB of the script's own data on the host"] if own_bytes else []
         words += [f"{own.build_bytes / 2**20:.0f} MiB that PyTorch's GPU build takes beyond its CPU build"] if own.build_bytes > 0 else []
-        own.facts = [f for f in own.facts if f.setting != "script-memory"]
+        words[-1] += f", less {-own.build_bytes / 2**20:.0f} MiB of PyTorch's compiler, which is not loaded" if own.build_bytes < 0 else ""
         own.facts.append(Fact("script-memory", own_bytes + own.build_bytes, " and ".join(words)))
 
-    def _residents(self, outcomes: list, sizes: list, own: Outcome) -> None:
+    def _residents(self, raws: list, counts: list, own: Outcome) -> None:
         """What the script keeps on the GPU and no step shows."""
         fact = residents.fact(own.resident_bytes, own.largest_resident)
         if fact is not None:
-            counts = [o.resident_bytes for o in outcomes]
-            beside.hold([o.raw for o in outcomes], beside.on_a_line(counts, sizes), "kept beside the step")
+            beside.hold(raws, counts, "kept beside the step")
             own.facts.append(fact)
 
     def _drop_validation(self, own: Outcome, batch: int) -> None:
@@ -390,6 +387,11 @@ class _Capture:
         return {"spec": self.asked.script, "capture": own.device.capture, "torch": str(torch.__version__),
                 "python": platform.python_version(),
                 "stoker": VERSION, "libraries": own.libraries}
+
+
+def _copied(raw):
+    """A step to write into: the run's own stays as it was, for another document of it."""
+    return replace(raw, storages=[list(row) for row in raw.storages], buffers=list(raw.buffers), notes=copy.deepcopy(raw.notes))
 
 
 def _alike(outcomes: list) -> bool:

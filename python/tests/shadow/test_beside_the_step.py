@@ -64,6 +64,13 @@ def test_what_rests_on_the_gpu_is_counted(answers):
     assert words == "20 MiB on the GPU beside the step (the largest: f32 65536x64)"
 
 
+def test_what_rests_on_the_gpu_is_counted_once_where_sizes_grow_with_the_square(answers):
+    doc = captured(answers, "PAIRS")
+    assert doc["dimensions"][0]["degree"] == 2
+    assert [row["value"] for row in doc["script"]["found"] if row["setting"] == "resident"] == [4 << 20]
+    assert kept_bytes(doc) == 4 << 20
+
+
 def test_nothing_rests_where_a_loop_keeps_what_it_trains(answers):
     assert all("resident" not in found(captured(answers, name)) for name in ("AVERAGES", "EPISODES", "KINDS", "TEACHER"))
 

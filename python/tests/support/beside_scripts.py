@@ -59,7 +59,7 @@ for x, y in DataLoader(data, batch_size=20):
             shadow[name].mul_(0.9).add_(tensor, alpha=0.1)
 """
 
-# Of two networks one is averaged.
+# One of the two networks is averaged.
 ONE_AVERAGE = HEAD + """
 g, d = nn.Linear(16, 64).cuda(), net()
 average = copy.deepcopy(g)
@@ -86,6 +86,16 @@ for x, y in DataLoader(data, batch_size=20):
     with torch.no_grad():
         x = coder.encoder(x.cuda())
     loss = F.cross_entropy(model(x), y.cuda())
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+# Sizes grow with the square of the batch, which is seen once a line through them has failed.
+PAIRS = HEAD + """
+model, pictures = net(), torch.rand(1 << 20).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in DataLoader(data, batch_size=20):
+    z = model(x.cuda())
+    loss = F.cross_entropy(z @ z.T, torch.arange(len(x)).cuda())
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
 
