@@ -124,3 +124,9 @@ def test_gradients_by_a_transform_and_no_optimizer_name_the_line_and_the_way_out
     said = answers["BY_TRANSFORM"]["said"]
     assert f"train.py line {line} takes gradients by torch.func.grad_and_value, and no optimizer updates the weights by them" in said
     assert "parameter.grad = gradient; optimizer.step()" in said
+
+
+def test_results_of_parts_that_are_only_counted_are_none_that_stay(answers):
+    doc = captured(answers, "PARTS")
+    assert found(doc)["accumulate"] == 6
+    assert "resident" not in found(doc) and "stay on the GPU" not in notes(doc)

@@ -185,3 +185,17 @@ for epoch in range(3):
         optimizer.zero_grad(); loss.backward(); optimizer.step()
         for p in model.parameters(): p.data = p.data * 0.9
 """
+
+# Results of 1.3 MB, of which a name holds the last; from the third part on they are made up.
+PARTS = HEAD + """
+model = nn.Sequential(nn.Linear(64, 16384), nn.Tanh()).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+batches = [(torch.rand(20, 64), torch.rand(20, 16384)) for _ in range(6)]
+for epoch in range(8):
+    for x, y in batches:
+        x, y = x.cuda(), y.cuda()
+        results = model(x)
+        loss = F.mse_loss(results, y)
+        (loss / 6).backward()
+    optimizer.step(); optimizer.zero_grad()
+"""

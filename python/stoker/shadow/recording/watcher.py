@@ -50,6 +50,11 @@ class ScriptRecorder(Recorder):
                 self.bytes[number] = sum(t.untyped_storage().nbytes() for t in operators.tensors(args))
 
 
+def _on_the_device() -> list:
+    """Weak references to the tensors there."""
+    return [weakref.ref(thing) for thing in gc.get_objects() if isinstance(thing, torch.Tensor) and thing.device.type == "cuda"]
+
+
 class Watcher:
     """Follows modules, backwards and optimizers of one run."""
 
@@ -63,6 +68,8 @@ class Watcher:
         self.calls: list[int] = []  # ids of optimizers, in the order of their steps
         self.last_of_round: int | None = None
         self.records: list = []  # segment.Record, one a step
+        self.standing: list = []  # weak references to tensors that were on the device when the newest record began
+        self._standing_at_first: list = []  # those among them that the collector has frozen
         self.record: segment.Record | None = None
         self.backwards = 0  # in this step
         self.roots: dict[int, torch.nn.Module] = {}  # modules that the loop calls itself
@@ -106,11 +113,14 @@ class Watcher:
         for module in self.roots.values():
             for parameter in module.parameters():
                 parameter.grad = None
+        standing = _on_the_device() if self._world.on_gpu else []
         if not self._collector_off:
+            self._standing_at_first = standing
             gc.collect()
             gc.freeze()
             gc.disable()  # frees would come at times that mean nothing
             self._collector_off = True
+        self.standing = self._standing_at_first + standing
         self.recorder = ScriptRecorder("cuda" if self._world.on_gpu else "cpu", self.copied)
         self.record = segment.Record(self.recorder, self._world, partial=not self.steps)
         self.recorder.phase("load")

@@ -25,7 +25,8 @@ def look_for(world, watcher, record) -> list:
     gc.unfreeze()  # what is frozen is not among the collector's objects
     kept = Kept(watcher, record)
     found = _models(record, kept)
-    found += _of_tensors(record, kept, set().union(*(average.addresses for average in found)))
+    if not world.outcome.compiled_at:  # the compiler keeps lists of what it has traced with, which are as large
+        found += _of_tensors(record, kept, set().union(*(average.addresses for average in found)))
     if found:
         kind = "" if found[0].kind == "model" else f" in a {found[0].kind}"
         words = (f"a second copy of the model's weights{kind} (a moving average)" if len(found) == 1 else

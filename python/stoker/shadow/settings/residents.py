@@ -19,12 +19,15 @@ def look_for(world, watcher, record) -> None:
     """Adds up what lies on the device beside the step and its averages."""
     if not world.on_gpu:
         return
-    gc.unfreeze()  # what is frozen is not among the collector's objects
     kept = Kept(watcher, record)
     known = set().union(*(average.addresses for average in world.outcome.averages))
     found: dict[int, torch.Tensor] = {}
-    for tensor in gc.get_objects():
-        if isinstance(tensor, torch.Tensor) and address_of(tensor) not in known and kept.is_untouched(tensor):
+    owned = _of_modules() if world.outcome.compiled_at else None  # a compiler keeps the tensors that it has traced with
+    # What came since the newest step began, such as the results of a part that was only counted, is gone in the next.
+    for tensor in (reference() for reference in watcher.standing):
+        if tensor is None or owned is not None and address_of(tensor) not in owned:
+            continue
+        if address_of(tensor) not in known and kept.is_untouched(tensor):
             found.setdefault(address_of(tensor), tensor)
     world.outcome.resident_bytes = sum(t.untyped_storage().nbytes() for t in found.values())
     grown = _grown(watcher, record, kept, known)
@@ -34,6 +37,13 @@ def look_for(world, watcher, record) -> None:
     if found:
         largest = max(found.values(), key=lambda t: t.untyped_storage().nbytes())
         world.outcome.largest_resident = f"{DTYPES.get(largest.dtype, largest.dtype)} {'x'.join(map(str, largest.shape))}"
+
+
+def _of_modules() -> set:
+    """Addresses of what the networks hold, but for graphs that a compiler has traced."""
+    gc.unfreeze()  # what is frozen is not among the collector's objects
+    modules = [thing for thing in gc.get_objects() if isinstance(thing, torch.nn.Module) and not isinstance(thing, torch.fx.GraphModule)]
+    return {address_of(tensor) for module in modules for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False))}
 
 
 def _grown(watcher, record, kept, known: set) -> int:
