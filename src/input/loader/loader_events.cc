@@ -132,7 +132,7 @@ LoaderTrace Player::play() {
   while (true) {
     const Seconds cpu_end = cpu_.next_end(now_);
     const Seconds disk_end = disk_.next_end(now_);
-    const Seconds timer = timers_.empty() ? kNever : std::max(now_, timers_.top().at);
+    const Seconds timer = timers_.empty() ? kNeverEnds : std::max(now_, timers_.top().at);
     const Seconds next = std::min({cpu_end, disk_end, timer, step_ends_});
     if (!std::isfinite(next.count())) break;
     if (model_.stop_after > 0 && steps_done_ >= model_.stop_after) break;

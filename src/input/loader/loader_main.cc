@@ -202,7 +202,7 @@ void Player::end_step() {
   keep(0, {LoaderSpan::Kind::kStep, 0, steps_done_, step_began_, now_});
   ++steps_done_;
   trace_.step_end.push_back(now_);
-  step_ends_ = kNever;
+  step_ends_ = kNeverEnds;
   begin_step();
   for (int r = 0; r < model_.ranks; ++r) maybe_continue(r);
 }

@@ -181,7 +181,7 @@ class Player {
   std::vector<int> arrived_;           ///< ranks that have batch k (in order of yielding)
   std::vector<std::int64_t> largest_;  ///< samples of batch k, of the rank that has most
   std::int64_t steps_begun_ = 0, steps_done_ = 0;
-  Seconds step_began_, step_ends_ = kNever;
+  Seconds step_began_, step_ends_ = kNeverEnds;
   int workers_busy_ = 0;
   Seconds workers_integral_, workers_since_;
   LoaderTrace trace_;

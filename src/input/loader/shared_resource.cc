@@ -43,7 +43,7 @@ const SharedResource::Rates& SharedResource::rates() const {
 }
 
 Seconds SharedResource::until_end() const {
-  Seconds span = kNever;
+  Seconds span = kNeverEnds;
   const auto consider = [&](const Queue& queue, double rate) {
     if (queue.jobs.empty()) return;
     const Seconds work = std::max(0_s, queue.jobs.top().first - queue.served);
@@ -102,7 +102,7 @@ void SharedResource::start(Seconds now, std::uint32_t job, Seconds work, Class s
 }
 
 Seconds SharedResource::next_end(Seconds now) const {
-  if (rates().in_use == 0) return kNever;
+  if (rates().in_use == 0) return kNeverEnds;
   Seconds span = until_end();
   if (quota_.cores <= 0) return std::max(now, now_ + span);
   Seconds at = now_, left = left_, period_end = period_end_;
@@ -129,7 +129,7 @@ std::uint32_t SharedResource::finish(Seconds now) {
   advance(now);
   // The class whose job is the most finished, of the two: rounding may leave a trace of work.
   const auto remains = [](const Queue& queue) {
-    return queue.jobs.empty() ? kNever : queue.jobs.top().first - queue.served;
+    return queue.jobs.empty() ? kNeverEnds : queue.jobs.top().first - queue.served;
   };
   Queue& queue = remains(first_) <= remains(even_) ? first_ : even_;
   const auto [end, job] = queue.jobs.top();

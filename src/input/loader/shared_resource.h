@@ -14,7 +14,7 @@
 namespace stoker {
 
 /// A time that does not come.
-inline constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+inline constexpr Seconds kNeverEnds(std::numeric_limits<double>::infinity());
 
 /// How Linux limits a control group's CPU time (cpu.max, cpu.cfs_quota_us): `cores` times the
 /// period may be used within each period; then all its processes stand still until the next one.
@@ -48,7 +48,7 @@ class SharedResource {
 
   /// Puts a job on the resource; times passed to all members never decrease.
   void start(Seconds now, std::uint32_t job, Seconds work, Class served = Class::kEven);
-  /// When the next job ends if nothing else arrives; kNever when idle.
+  /// When the next job ends if nothing else arrives; kNeverEnds when idle.
   [[nodiscard]] Seconds next_end(Seconds now) const;
   /// Removes the job that ends at `now`, as next_end() foretold.
   std::uint32_t finish(Seconds now);

@@ -71,7 +71,7 @@ class SharingJobByJob {
   }
   /// Time to the first end at the present rates.
   [[nodiscard]] Seconds soonest() const {
-    Seconds span = kNever;
+    Seconds span = kNeverEnds;
     for (const Left& job : jobs_) {
       if (rate(job.served) > 0) span = std::min(span, job.work / rate(job.served));
     }
@@ -79,7 +79,7 @@ class SharingJobByJob {
   }
   /// Time in which the quota changes nothing.
   [[nodiscard]] Seconds no_change() const {
-    if (quota_.cores <= 0 || jobs_.empty()) return kNever;
+    if (quota_.cores <= 0 || jobs_.empty()) return kNeverEnds;
     if (now_ >= period_end_)
       return std::min(quota_.period, quota_.cores * quota_.period / in_use());
     if (stands()) return period_end_ - now_;

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from ...tracing.one_step import RawStep
 from . import beside, names
+from .preparation import layers, operators, without_preparation
 
 _HOST_KINDS = ("parameter", "buffer", "input")
 
@@ -36,10 +37,13 @@ class Record:
         self.loader = None
         self.called: set = set()  # ids of modules that the loop has called within the step, with gradients or without
         self.precision: str | None = None
-        self.homes: dict[int, int] = {}  # id of a parameter -> its storage when its model was called; later ones get another
         self.counted: set = set()  # storages that the step of the step file holds
         self.stand_ins: dict[int, object] = {}  # storage that a pass without gradient would have made, which was not run -> its line
         self.begun = False  # a model was called that is trained
+
+    def _has_storage(self, parameter) -> bool:
+        """Whether it lies on the device; transforms of torch.func call a model with weights that wrap others."""
+        return not torch._C._functorch.is_functorch_wrapped_tensor(parameter) and self.recorder._on_device(parameter)
 
     def is_empty(self) -> bool:
         return not any(event[0] == "o" for event in self.recorder.events)
@@ -80,7 +84,9 @@ class Record:
         if any(r is root for r in self.roots):
             return
         self.roots.append(root)
-        self.homes |= {id(p): self.recorder.add_storage(p, "parameter") for p in root.parameters() if self.recorder._on_device(p)}
+        for parameter in root.parameters():
+            if self._has_storage(parameter):
+                self.recorder.lives_here(parameter)
         for name, part in root.named_modules():
             if id(part) not in self.modules:
                 self.modules[id(part)] = len(self.recorder.modules)
@@ -183,10 +189,13 @@ class Record:
         return any(e[0] == "o" for e in without_preparation(self.recorder.events[:self.end()], self.recorder.kinds, self.inputs)[1])
 
     def beside(self) -> tuple:
-        """Operators that no step needs, such as those of an evaluation of the step before; and those of the step."""
+        """Operators that no step needs, such as those of an evaluation of the step before; and those of the step. Metrics of a step,
+        which multiply nothing, are none of them."""
         events = self.recorder.events[:self.end()]
-        own = _operators(without_preparation(events, self.recorder.kinds, self.inputs)[0])
-        return _operators(events) - own, own
+        step = without_preparation(events, self.recorder.kinds, self.inputs)[0]
+        if layers(events) == layers(step):
+            return 0, operators(step)
+        return operators(events) - operators(step), operators(step)
 
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
@@ -239,39 +248,6 @@ def _kept_operators(record: Record) -> list:
     events = record.recorder.events[:record.end()]
     first = next((i for i, e in enumerate(events) if e == ("p", "forward")), 0)
     return [(e[1], tuple(t[:3] for t in e[5]), tuple(t[:3] for t in e[6])) for e in events[first:] if e[0] == "o"]
-
-
-def without_preparation(events: list, kinds: list, inputs) -> tuple:
-    """(events, those of them that come before the forward): without what serves nothing in the step, such as metrics of the
-    step before and moving averages."""
-    first = next((i for i, e in enumerate(events) if e == ("p", "forward")), None)
-    if first is None:
-        return events, []
-    before, after = events[:first], events[first:]
-    wanted = {t[3] for e in after if e[0] == "o" for t in (*e[5], *e[6])} | set(inputs)
-    kept: list = []
-    for event in reversed(before):
-        if event[0] == "o":
-            made = {t[3] for t in event[6]}
-            lasting = any(kinds[s] in ("parameter", "buffer") for s in made)
-            if lasting or not made & wanted:
-                continue
-            wanted |= {t[3] for t in event[5]}
-        kept.append(event)
-    used = {t[3] for e in kept if e[0] == "o" for t in (*e[5], *e[6])} | wanted
-    kept = [_without_views(e) for e in reversed(kept) if not (e[0] in "af" and e[1] not in used) and e[0] != "s"]
-    return kept + after, kept
-
-
-def _operators(events: list) -> int:
-    return sum(event[0] == "o" for event in events)
-
-
-def _without_views(event):
-    """Views that the host took before are the loader's, one for each sample of a batch."""
-    if event[0] != "o" or "v" not in event[7]:
-        return event
-    return (*event[:7], {key: value for key, value in event[7].items() if key != "v"})
 
 
 class _Builder:
@@ -332,7 +308,7 @@ class _Builder:
         return parameters, buffers
 
     def _storage(self, tensor, kind: str) -> int:
-        home = self.record.homes.get(id(tensor))
+        home = self.recorder.homes.get(id(tensor))
         number = self.recorder.add_storage(tensor, kind) if home is None else home
         while len(self.kinds) <= number:
             self.kinds.append(kind)

@@ -33,13 +33,27 @@ class ScriptRecorder(Recorder):
     def __init__(self, device_type: str, copied: dict):
         super().__init__(device_type)
         self._copied = copied
+        self.homes: dict[int, int] = {}  # id of a parameter -> its storage when its model was called; later ones get another
+        self._waited_for: dict[int, list] = {}  # address of a storage that no operator has read yet -> parameters that live there
 
     def add_storage(self, tensor, kind: str, byte_count: int | None = None) -> int:
         if kind == "buffer":
             reference = self._copied.get(tensor.untyped_storage()._cdata)
             if reference is not None and reference() is not None:
                 kind = "input"
-        return super().add_storage(tensor, kind, byte_count)
+        number = super().add_storage(tensor, kind, byte_count)
+        for parameter, reference in self._waited_for.pop(tensor.untyped_storage()._cdata, ()):
+            if reference() is not None:
+                self.homes[parameter] = number
+        return number
+
+    def lives_here(self, parameter) -> None:
+        """Notes which storage the parameter has, without a number for one that no operator has read."""
+        storage, number = parameter.untyped_storage(), self.storage_id(parameter)
+        if number is None:
+            self._waited_for.setdefault(storage._cdata, []).append((id(parameter), weakref.ref(storage)))
+        else:
+            self.homes[id(parameter)] = number
 
     def _record(self, func, args, kwargs, out) -> None:
         """A sparse tensor, for which a dense one stands, holds its indices and values alone."""
@@ -52,7 +66,7 @@ class ScriptRecorder(Recorder):
 
 def _on_the_device() -> list:
     """Weak references to the tensors there."""
-    return [weakref.ref(thing) for thing in gc.get_objects() if isinstance(thing, torch.Tensor) and thing.device.type == "cuda"]
+    return [weakref.ref(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor) and thing.device.type == "cuda"]
 
 
 class Watcher:

@@ -65,7 +65,7 @@ def _of_tensors(record, kept, known: set) -> list:
         return found
     least = min(sum(shapes.values()) for _, shapes in wanted)
     for holder in gc.get_objects():
-        if not isinstance(holder, (dict, list)) or len(holder) < least:
+        if not issubclass(type(holder), (dict, list)) or len(holder) < least:
             continue
         tensors = list(holder.values() if isinstance(holder, dict) else holder)
         if not all(isinstance(t, torch.Tensor) for t in tensors):

@@ -42,7 +42,8 @@ def look_for(world, watcher, record) -> None:
 def _of_modules() -> set:
     """Addresses of what the networks hold, but for graphs that a compiler has traced."""
     gc.unfreeze()  # what is frozen is not among the collector's objects
-    modules = [thing for thing in gc.get_objects() if isinstance(thing, torch.nn.Module) and not isinstance(thing, torch.fx.GraphModule)]
+    kinds = ((thing, type(thing)) for thing in gc.get_objects())
+    modules = [thing for thing, kind in kinds if issubclass(kind, torch.nn.Module) and not issubclass(kind, torch.fx.GraphModule)]
     return {address_of(tensor) for module in modules for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False))}
 
 
