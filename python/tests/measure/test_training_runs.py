@@ -200,7 +200,7 @@ def test_what_failed_is_told_as_failed_not_as_settled():
     run = {"name": "net", "precision": "fp32", "batch": 8, "threads": 2, "status": "failed", "note": "no such file", "repetitions": []}
     told = types.SimpleNamespace(options=options, say=said.append, left=lambda: 5)
     runner.Run._tell(told, [run, {**run, "status": "oom"}], run)
-    assert said == ["net fp32 batch 8, 2 threads: failed no such file; 1 of 2 runs settled, 1 failed, 5 s left"]
+    assert said == ["net fp32 batch 8, 2 threads: failed: no such file; 1 of 2 runs settled, 1 failed, 5 s left"]
 
 
 def test_the_reference_runs_on_every_core_and_leaves_the_affinity_alone():
