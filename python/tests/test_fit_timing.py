@@ -3,6 +3,7 @@
 import importlib
 import math
 import pathlib
+import re
 import sys
 
 import pytest
@@ -42,3 +43,9 @@ def test_an_offset_puts_the_forecast_at_the_geometric_mean_of_the_ends(monkeypat
     rows = part(monkeypatch, "operator_rows")
     assert math.isclose(rows.with_offset(100.0, 300.0), 200.0)
     assert rows.with_offset(100.0, 0.0) == 100.0
+
+
+def test_the_bench_adds_the_offsets_that_the_fit_takes_out(monkeypatch):
+    text = (SCRIPTS.parent / "bench/accuracy/time/row_offset.cc").read_text()
+    spans = {gpu: float(span) for gpu, span in re.findall(r'\{"([^"]+)", (\d+)\}', text)}
+    assert spans == part(monkeypatch, "operator_rows").OFFSET_US

@@ -9,7 +9,7 @@ import math
 import os
 import statistics
 
-from .common import read_csv
+from .common import chips, read_csv
 
 # Floors of `add` by host, microseconds, and of other operators relative to it: medians of the smallest rows. H100 and
 # L4 have no small rows; they take what their larger ones leave.
@@ -25,8 +25,7 @@ GAP = 0.55  # of the floor
 # those of the GPUs' residuals, of 252 shapes with kernels below 120 us.
 OFFSET_US = {"A100-PCIe-80GB": 300.0, "V100-PCIe-32GB": 275.0, "P100-PCIe-16GB": 790.0, "P4": 740.0}
 SMALL = 1500  # ns by the plain rules: below it a row shows the floor alone
-CHIPS = {"A100-PCIe-40GB": "GA100", "A100-PCIe-80GB": "GA100", "V100-PCIe-32GB": "GV100", "P100-PCIe-16GB": "GP100",
-         "H100-SXM5-80GB": "GH100", "P4": "GP104", "L4": "AD104", "MI100": "gfx908"}
+CHIPS = chips()
 CLASS = {"ln": "normalization", "softmax": "softmax"}  # others by the names of timing_rows
 KERNEL = "fp32 f32 forward"  # unit, dtype and phase of all these rows
 POW_FLOPS = 16  # per element, as the lowering has it

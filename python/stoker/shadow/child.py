@@ -39,7 +39,6 @@ from .recording.watcher import Watcher
 from .settings import batches
 from .world import WHERE, WHERE_SIGNAL, Request, World
 
-_NO_WORDS = "world"  # a script that has counted the GPUs and leaves without words is taken to leave for that
 _USAGE = "; its own arguments follow --"  # argparse, click and others end by 2 where arguments are wrong
 
 
@@ -188,7 +187,7 @@ def _execute(world, main) -> None:
         if not world.watcher.script_ended():
             outcome.kind = "no_step"
             outcome.error = f"it ended by sys.exit({'' if end.code is None else end.code!r}) before it trained"
-            said = end.code if isinstance(end.code, str) else _NO_WORDS
+            said = end.code if isinstance(end.code, str) else None
             outcome.hint = _USAGE if end.code == 2 else hints.of_gpus(said, world)
     except BaseException as error:
         outcome.kind = "failed"

@@ -43,9 +43,11 @@ def of_error(error: BaseException, world) -> str:
     return of_gpus(str(error), world) if isinstance(error, (AssertionError, RuntimeError, ValueError)) else ""
 
 
-def of_gpus(said: str, world) -> str:
-    """Where a script that has counted the GPUs ends with words about them."""
+def of_gpus(said: str | None, world) -> str:
+    """Where a script that has counted the GPUs ends with words about them, or without any (None): it is taken to end for that."""
     site, gpu = world.counted_gpus, world.request.gpu
-    if site is None or gpu is None or not any(word in said.lower() for word in ("gpu", "device", "nproc", "rank", "world")):
+    if site is None or gpu is None:
+        return ""
+    if said is not None and not any(word in said.lower() for word in ("gpu", "device", "nproc", "rank", "world")):
         return ""
     return f"; {site} asks how many GPUs there are, and is told {gpu.count}: --gpus N says another number"

@@ -228,7 +228,8 @@ def _pretrained(world) -> None:
     torch.hub.load_state_dict_from_url = load_state_dict_from_url
 
 
-# Calls of one model with arguments of the same sizes that are run in a step, before its forward has begun and after.
+# Calls of one model with arguments of the same sizes that are run in a step, before its forward has begun and after. By judgement: a
+# step needs a few, a sampler or a validation makes hundreds.
 _PASSES_BEFORE, _PASSES_WITHIN = 8, 256
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-_PRODUCTS = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm", "aten::embedding")
+from .updates import PRODUCTS
+
+_LAYERS = {func.name() for func in PRODUCTS} | {"aten::embedding"}
 
 
 def without_preparation(events: list, kinds: list, inputs) -> tuple:
@@ -34,7 +36,7 @@ def operators(events: list) -> int:
 
 def layers(events: list) -> int:
     """How many operators there are of which each model that is called has one."""
-    return sum(event[0] == "o" and (event[1] in _PRODUCTS or "convolution" in event[1]) for event in events)
+    return sum(event[0] == "o" and (event[1] in _LAYERS or "convolution" in event[1]) for event in events)
 
 
 def _without_views(event):

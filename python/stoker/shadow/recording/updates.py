@@ -7,7 +7,7 @@ import torch
 
 from ...tracing.recorder import DTYPES
 
-_PRODUCTS = {torch.ops.aten.mm.default: 0, torch.ops.aten.bmm.default: 0, torch.ops.aten.addmm.default: 1,
+PRODUCTS = {torch.ops.aten.mm.default: 0, torch.ops.aten.bmm.default: 0, torch.ops.aten.addmm.default: 1,
              torch.ops.aten.baddbmm.default: 1}  # operator -> position of the first factor
 _DECOMPOSES = ("aten::linalg_", "aten::_linalg_")
 
@@ -25,7 +25,7 @@ class Products:
         self._rows.pop(self._optimizer, None)
 
     def saw(self, func, args, out) -> None:
-        first = _PRODUCTS.get(func)
+        first = PRODUCTS.get(func)
         if first is None:
             if func.name().startswith(_DECOMPOSES):
                 self.decomposed.add(func.name())

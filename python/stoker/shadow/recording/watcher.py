@@ -65,7 +65,7 @@ class ScriptRecorder(Recorder):
 
 
 def _on_the_device() -> list:
-    """Weak references to the tensors there."""
+    """Weak references to the tensors there. isinstance would ask lazy objects of libraries for their class, upon which some warn."""
     return [weakref.ref(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor) and thing.device.type == "cuda"]
 
 
