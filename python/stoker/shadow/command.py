@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from argparse import BooleanOptionalAction
+from dataclasses import replace
 
-from .. import capture_command, front
+from .. import binary, capture_command, front
 from ..arguments import Parser
 from ..errors import CaptureError
 from ..plain import counted, printable_lines
 from . import shell_script
 from .world import Gpu
+
+_NEWEST_CAPABILITY = 90  # for a GPU that has none of NVIDIA's: what a script asks for by its capability is there then
 
 
 def is_script(arguments: list) -> bool:
@@ -35,22 +38,50 @@ def parser() -> Parser:
     p.add_argument("--allow-network", action="store_true", help="let the script reach the network (kept from it otherwise)")
     p.add_argument("--compile", "--torch-compile", action=BooleanOptionalAction, help="the step as torch.compile runs it, or without "
                    "(default: as the script has it)")
-    p.add_argument("--gpu", rare=True, metavar="FACTS", help="the GPU that the script sees: NAME;BYTES;8.0;COUNT")
+    p.add_argument("--gpu", metavar="NAME", help="the GPU that the script sees, as stoker gpus lists it (default a100-40gb), or its facts: "
+                   "NAME;BYTES;8.0;COUNT")
+    p.add_argument("--gpus", type=int, metavar="N", help="how many of it (default 1)")
     p.add_argument("--json-progress", rare=True, action="store_true", help="progress as JSON lines on stderr")
     p.add_argument("--quiet", action="store_true", help="say nothing but errors")
     p.add_argument("--json", action="store_true", help="what was written, as JSON on standard output")
     return p
 
 
-def gpu_of(text: str | None) -> Gpu:
+def gpu_of(text: str | None, count: int | None = None) -> Gpu:
+    """The GPU of a name that the catalogue knows, or of facts (NAME;BYTES;8.0;COUNT), with a count of its own where one is given."""
+    if count is not None and count < 1:
+        raise CaptureError(f"--gpus {count}: give how many GPUs the script sees, 1 or more")
     if not text:
-        return Gpu()
+        gpu = Gpu()
+    elif ";" in text:
+        try:
+            name, memory, capability, facts_count = text.split(";")
+            major, minor = capability.split(".")
+            gpu = Gpu(name=name, memory=int(memory), capability=(int(major), int(minor)), count=int(facts_count))
+        except ValueError:
+            raise CaptureError(f"--gpu {text}: write a name that stoker gpus lists, or NAME;BYTES;8.0;COUNT") from None
+    else:
+        gpu = _listed(text)
+    return gpu if count is None else replace(gpu, count=count)
+
+
+def _listed(name: str) -> Gpu:
+    """The catalogue's GPU of this name."""
     try:
-        name, memory, capability, count = text.split(";")
-        major, minor = capability.split(".")
-        return Gpu(name=name, memory=int(memory), capability=(int(major), int(minor)), count=int(count))
-    except ValueError:
-        raise CaptureError(f"--gpu {text}: write NAME;BYTES;8.0;COUNT") from None
+        rows = binary.gpus(name)
+    except binary.StokerError as error:
+        raise CaptureError(f"--gpu {name}: {error}") from None
+    exact = [row for row in rows if _simple(name) in map(_simple, (row["name"], *row["aliases"]))] or rows
+    if len(exact) > 1:
+        raise CaptureError(f"--gpu {name} may be any of {', '.join(row['name'] for row in exact)}: give one of these")
+    row = exact[0]
+    major, minor = divmod(row["compute_capability"] or _NEWEST_CAPABILITY, 10)
+    return Gpu(name=f"NVIDIA {row['name']}", memory=row["memory_bytes"], capability=(major, minor), processors=row["sm_count"])
+
+
+def _simple(name: str) -> str:
+    """Letters and digits alone: names differ by blanks, dashes and case from one seller to the next."""
+    return "".join(c for c in name.lower() if c.isalnum())
 
 
 def bytes_of(text: str | None) -> int | None:
@@ -99,7 +130,7 @@ def here(script: str, words: list, options, say, line=None) -> dict:
     from . import capture
     from .facade import fake_data
 
-    asked = capture.Asked(script=script, arguments=words, gpu=gpu_of(options.gpu) if options.device == "cuda" else None,
+    asked = capture.Asked(script=script, arguments=words, gpu=gpu_of(options.gpu, options.gpus) if options.device == "cuda" else None,
                           precision="fp32" if options.precision == "tf32" else options.precision, batch_argument=options.batch_arg,
                           name=options.name, time_limit_s=options.time_limit, host_memory=bytes_of(options.max_host_memory),
                           fake_data=fake_data.FakeData.of(options.fake_data), network=options.allow_network,

@@ -149,6 +149,7 @@ Result<int> run_gpus(const GpusArguments& o) {
                     {"tf32_tensor_flops", g.peak.tf32_tensor},
                     {"fp16_tensor_flops", g.peak.fp16_tensor},
                     {"bf16_tensor_flops", g.peak.bf16_tensor},
+                    {"compute_capability", g.compute_capability},
                     {"sm_count", g.sm_count},
                     {"tdp_watts", g.tdp_watts},
                     {"source", g.source},
