@@ -18,12 +18,16 @@ constexpr std::array<std::pair<std::string_view, Precision>, 6> kPrecisions{
      {"bf16", Precision::kBf16},
      {"fp16", Precision::kFp16}}};
 
-constexpr std::array<std::pair<std::string_view, OptimizerKind>, 9> kOptimizers{
+constexpr std::array<std::pair<std::string_view, OptimizerKind>, 13> kOptimizers{
     {{"sgd", OptimizerKind::kSgd},
      {"adam", OptimizerKind::kAdam},
      {"adamw", OptimizerKind::kAdamW},
      {"rmsprop", OptimizerKind::kRmsprop},
      {"adagrad", OptimizerKind::kAdagrad},
+     {"adadelta", OptimizerKind::kAdadelta},
+     {"adamax", OptimizerKind::kAdamax},
+     {"nadam", OptimizerKind::kNAdam},
+     {"radam", OptimizerKind::kRAdam},
      {"adafactor", OptimizerKind::kAdafactor},
      {"lion", OptimizerKind::kLion},
      {"lbfgs", OptimizerKind::kLbfgs},
@@ -159,6 +163,7 @@ OptimizerSettings captured_optimizer(const Step& step, const CapturedOptimizer::
   settings.nesterov = number("nesterov", 0) != 0;
   settings.centered = number("centered", 0) != 0;
   settings.amsgrad = number("amsgrad", 0) != 0;
+  settings.decoupled = number("decoupled_weight_decay", 0) != 0;
   settings.history =
       static_cast<int>(std::clamp(number("history_size", settings.history), 1.0, kMostHistory));
   settings.loop = default_loop(*kind);

@@ -22,6 +22,10 @@ enum class OptimizerKind : std::uint8_t {
   kAdamW,
   kRmsprop,
   kAdagrad,
+  kAdadelta,
+  kAdamax,
+  kNAdam,
+  kRAdam,
   kAdafactor,
   kLion,
   kLbfgs,
@@ -50,9 +54,10 @@ struct OptimizerSettings {
   double momentum = 0.9;  ///< SGD and RMSprop; 0: no momentum buffer
   bool nesterov = false;
   double weight_decay = 0;
-  bool centered = false;  ///< RMSprop: the gradient's average is kept too
-  bool amsgrad = false;   ///< Adam, AdamW: so is the largest second moment
-  int history = 100;      ///< LBFGS: pairs of vectors that it keeps (history_size)
+  bool centered = false;   ///< RMSprop: the gradient's average is kept too
+  bool amsgrad = false;    ///< Adam, AdamW: so is the largest second moment
+  bool decoupled = false;  ///< NAdam, RAdam: weight decay as AdamW has it
+  int history = 100;       ///< LBFGS: pairs of vectors that it keeps (history_size)
   /// `loop` was chosen: foreach= or fused= was said. Else a CPU takes its own default
   /// (lower/cpu.h).
   bool loop_asked = false;

@@ -55,11 +55,11 @@ TEST(JobNames, OfOtherToolsMeanTheSame) {
 }
 
 TEST(JobNames, UnknownOnesAreRefusedWithTheNearestAndAll) {
-  const auto wrong = parse_optimizer("adamax");
+  const auto wrong = parse_optimizer("adamz");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message,
-            "unknown optimizer \"adamax\"; did you mean adam? (known: sgd, adam, adamw, rmsprop, "
-            "adagrad, adafactor, lion, lbfgs, none)");
+            "unknown optimizer \"adamz\"; did you mean adam? (known: sgd, adam, adamw, rmsprop, "
+            "adagrad, adadelta, adamax, nadam, radam, adafactor, lion, lbfgs, none)");
   EXPECT_FALSE(parse_precision(""));
   EXPECT_FALSE(parse_parallel("pipeline"));
 }

@@ -10,7 +10,8 @@ LEARNING_RATE = 1e-6  # so that one batch is not learnt by heart: gradients woul
 CLIP_NORM = 1.0
 MOMENTUM = 0.9        # SGD's
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop,
-              "adagrad": torch.optim.Adagrad}
+              "adagrad": torch.optim.Adagrad, "adadelta": torch.optim.Adadelta, "adamax": torch.optim.Adamax,
+              "nadam": torch.optim.NAdam, "radam": torch.optim.RAdam}
 _LOOPS = {None: {}, "foreach": {"foreach": True}, "fused": {"fused": True}, "for-loop": {"foreach": False}}
 
 

@@ -43,7 +43,8 @@ def parser():
     p.add_argument("--batches", default="auto", metavar="N,N", help="auto (default): the model's own batch, half and twice of it")
     p.add_argument("--threads", metavar="N,N", help="of the host (default: PyTorch's own number)")
     p.add_argument("--precision", default="fp32", metavar="P,P", help=", ".join(front.PRECISIONS) + " (default fp32)")
-    p.add_argument("--optimizer", metavar="O", help="sgd, adam, adamw, rmsprop or adagrad (default: the capture's, else sgd)")
+    p.add_argument("--optimizer", metavar="O", help="sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, nadam or radam "
+                   "(default: the capture's, else sgd)")
     p.add_argument("--compile", action="store_true", help="under torch.compile")
     p.add_argument("--data", metavar="FILE.py:FUNCTION", help="a function that returns your DataLoader, in place of synthetic data")
     p.add_argument("--image-size", type=int, metavar="N", help="side of the images (torchvision, timm)")

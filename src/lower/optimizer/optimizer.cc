@@ -29,7 +29,7 @@ OptimizerSettings settings_of(const OptimizerSettings& settings,
 bool same_optimizer(const OptimizerSettings& a, const OptimizerSettings& b) {
   return a.kind == b.kind && a.state_bits == b.state_bits && a.momentum == b.momentum &&
          a.nesterov == b.nesterov && a.centered == b.centered && a.amsgrad == b.amsgrad &&
-         a.history == b.history;
+         a.decoupled == b.decoupled && a.history == b.history;
 }
 
 /// What steps a group of the capture, in the loop of `settings` where a request chose one.

@@ -133,6 +133,7 @@ TEST(OptimizerRecording, EveryOptimizerAndLoopAllocatesAsPyTorchDoes) {
     settings.nesterov = test.value("nesterov", false);
     settings.centered = test.value("centered", false);
     settings.amsgrad = test.value("amsgrad", false);
+    settings.decoupled = test.value("decoupled_weight_decay", false);
     std::vector<GroupSettings> groups;
     for (const Json& decay : test["decay"]) groups.push_back({decay.as_double()});
     Program program;

@@ -44,6 +44,11 @@ int state_tensors(const OptimizerSettings& o) {
       return o.amsgrad ? 3 : 2;
     case OptimizerKind::kRmsprop:
       return 1 + (o.momentum != 0 ? 1 : 0) + (o.centered ? 1 : 0);
+    case OptimizerKind::kAdadelta:
+    case OptimizerKind::kAdamax:
+    case OptimizerKind::kNAdam:
+    case OptimizerKind::kRAdam:
+      return 2;
     case OptimizerKind::kAdagrad:
     case OptimizerKind::kLion:
       return 1;

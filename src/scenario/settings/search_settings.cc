@@ -21,10 +21,12 @@ const SettingRow kRows[] = {
      .group = kOptimizer,
      .value = "NAME",
      .words =
-         "sgd, adam, adamw, rmsprop, adagrad, adafactor, lion, lbfgs, none; in 8 bits: adamw8bit",
+         "sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, nadam, radam, adafactor, lion, "
+         "lbfgs, none; in 8 bits: adamw8bit",
      .fallback = "captured, else sgd",
      .values =
-         "sgd adam adamw rmsprop adagrad adafactor lion lbfgs none sgd8bit adam8bit adamw8bit "
+         "sgd adam adamw rmsprop adagrad adadelta adamax nadam radam adafactor lion lbfgs none "
+         "sgd8bit adam8bit adamw8bit "
          "rmsprop8bit adagrad8bit lion8bit",
      .first = kBoth,
      .training = true},

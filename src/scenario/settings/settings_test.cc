@@ -123,8 +123,8 @@ TEST(SettingsTest, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_EQ(
       refusal({"optimizer", &optimizer}),
       "--optimizer: unknown optimizer \"adamv\"; did you mean adam? (known: sgd, adam, adamw, "
-      "rmsprop, adagrad, adafactor, lion, lbfgs, none, sgd8bit, adam8bit, adamw8bit, "
-      "rmsprop8bit, adagrad8bit, lion8bit)");
+      "rmsprop, adagrad, adadelta, adamax, nadam, radam, adafactor, lion, lbfgs, none, sgd8bit, "
+      "adam8bit, adamw8bit, rmsprop8bit, adagrad8bit, lion8bit)");
   EXPECT_EQ(refusal({"precision", &precision}), "") << "letters and digits alone count";
   EXPECT_EQ(
       refusal({"parallel", &parallel}),

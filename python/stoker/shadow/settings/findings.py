@@ -27,10 +27,9 @@ _OF_A_GPU_BUILD = 355 << 20
 # torch._dynamo has these of either, and is imported by the first optimizer of torch.optim and by torchvision: by builds for GPUs
 # (2.14.1: 667 MiB with it, 520 without) and for CPUs (2.13.0: 290 and 218).
 _OF_THE_COMPILER = {True: 147 << 20, False: 72 << 20}
-_MODELLED = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adafactor", "lion", "lbfgs"}
+_MODELLED = {"sgd", "adam", "adamw", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "radam", "adafactor", "lion", "lbfgs"}
 # Optimizers that are not modelled, and the modelled one that keeps as much beside each parameter.
-_ALIKE = {"adadelta": "adam", "adamax": "adam", "nadam": "adam", "radam": "adam", "rprop": "adam", "sparseadam": "adam",
-          "asgd": "adagrad", "muon": "lion"}
+_ALIKE = {"rprop": "adam", "sparseadam": "adam", "asgd": "adagrad", "muon": "lion"}
 
 
 def collect(world, watcher, record) -> None:
