@@ -240,12 +240,14 @@ class _Capture:
         own = self._run(self._request(None))[0]
         named = [way for way, value in dict(own.batch_names).items() if value in (*own.sizes, own.batch)]
         computed = [way for way, _ in own.batch_names if way.startswith("computed:")]
-        others = [way for way, value in own.other_names if value == own.batch and way not in named]
-        for way in [] if self._loops else named + computed[:_OTHER_NAMES] + others[:_OTHER_NAMES]:
+        others = list(dict.fromkeys(way for way, value in own.other_names if value == own.batch and way not in named))
+        literals = [way for way in others if way.startswith("literal:")]
+        others = [way for way in others if way not in literals]
+        for way in [] if self._loops else named + computed[:_OTHER_NAMES] + literals + others[:_OTHER_NAMES]:
             try:
                 return self._by(way, own)
             except CaptureError as error:
-                self.say(f"other batches by {way.partition(':')[2]} did not work out ({_short(error)})")
+                self.say(f"other batches by {_called(way)} did not work out ({_short(error)})")
                 if isinstance(error, TooLongError):
                     break  # by another name it would take as long
         batch = dict(own.batch_names)[named[0]] if named else own.batch or 1
@@ -282,10 +284,12 @@ class _Capture:
         self._decides(own, check, one)
         outcomes = self._run(self._request(low, one)) + self._others(high, check, one)
         if len({str(o.sizes) for o in outcomes}) == 1:
-            raise CaptureError(f"the batch stayed as it was whatever {one.partition(':')[2]} was")
+            raise CaptureError(f"the batch stayed as it was whatever {_called(one)} was")
+        if len({str([row[1][:2] for row in o.raw.parameters]) for o in (own, *outcomes)}) > 1:
+            raise CaptureError(f"{_called(one)} decides sizes of the model's weights")
         self.default = dict((*own.other_names, *own.batch_names)).get(one) or own.batch
         if not any(f.setting == "batch" for f in own.facts):
-            own.facts.append(Fact("batch", self.default, f"batch {self.default} ({one.partition(':')[2]})"))
+            own.facts.append(Fact("batch", self.default, f"batch {self.default} ({_called(one)})"))
         return self._line_or_square(outcomes, points, one, own)
 
     def _line_or_square(self, outcomes: list, points, by: str, own: Outcome | None = None) -> dict:
@@ -398,6 +402,12 @@ def _alike(outcomes: list) -> bool:
     """Whether the runs had the same operators, whatever their sizes."""
     names = [[event[1] for event in o.raw.events if event[0] == "o"] for o in outcomes]
     return all(row == names[0] for row in names)
+
+
+def _called(way: str) -> str:
+    """What carries the batch, in words."""
+    kind, _, name = way.partition(":")
+    return f"the {name} written in the code" if kind == "literal" else name
 
 
 class _WantsRanks(Exception):

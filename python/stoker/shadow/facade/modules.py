@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from ...tracing import rnn
 from .. import sites
 from ..recording import names, values
+from . import lazy_weights
 
 _RANDOM_METHODS = ("normal_", "uniform_", "random_", "exponential_", "log_normal_", "cauchy_", "trunc_normal_")
 
@@ -62,7 +63,7 @@ def install(world) -> None:
         return
 
     def _apply(self, function, recurse=True):
-        if any(isinstance(t, FakeTensor) for t in (*self.parameters(), *self.buffers())) or _goes_to_gpu(self, function):
+        if any(_is_there(t) for t in (*self.parameters(), *self.buffers())) or _goes_to_gpu(self, function):
             values.moving_parameters = True
             try:
                 _move(self, function, recurse)
@@ -90,6 +91,7 @@ def install(world) -> None:
                 if view is not None:
                     swap(parameter, torch.nn.Parameter(view, requires_grad=parameter.requires_grad))
 
+    lazy_weights.install(swap)
     Module._apply, Module.load_state_dict = _apply, load_state_dict
     torch.nn.RNNBase.flatten_parameters = flatten_parameters
     torch.nn.RNNBase._apply = _rnn_apply
@@ -133,6 +135,10 @@ def _rnn_apply(self, function, recurse=True):
     return out
 
 
+def _is_there(tensor) -> bool:
+    return isinstance(tensor, FakeTensor) or lazy_weights.is_placed(tensor)
+
+
 def _goes_to_gpu(module, function) -> bool:
     """Whether `function` brings tensors to the GPU: asked of an empty tensor of each kind that the module has."""
     for tensor in (*module.parameters(), *module.buffers()):
@@ -149,7 +155,10 @@ def _move(module, function, recurse) -> None:
             child._apply(function)
     with torch.no_grad():
         for old in module._parameters.values():
-            if old is None or isinstance(old, torch.nn.parameter.UninitializedTensorMixin):
+            if old is None:
+                continue
+            if torch.nn.parameter.is_lazy(old):
+                lazy_weights.move(old, function)
                 continue
             new = function(old.detach())
             if new is not old and not _same_place(old, new):
@@ -161,7 +170,9 @@ def _move(module, function, recurse) -> None:
                 old.grad = None
         values.moving_parameters = False
         for name, old in module._buffers.items():
-            if old is not None:
+            if torch.nn.parameter.is_lazy(old):
+                lazy_weights.move(old, function)
+            elif old is not None:
                 module._buffers[name] = function(old)
         values.moving_parameters = True
 

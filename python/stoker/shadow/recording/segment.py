@@ -42,8 +42,10 @@ class Record:
         self.begun = False  # a model was called that is trained
 
     def _has_storage(self, parameter) -> bool:
-        """Whether it lies on the device; transforms of torch.func call a model with weights that wrap others."""
-        return not torch._C._functorch.is_functorch_wrapped_tensor(parameter) and self.recorder._on_device(parameter)
+        """Whether it lies on the device; transforms of torch.func call a model with weights that wrap others, and a lazy weight has no
+        shape before the first forward."""
+        wraps = torch.nn.parameter.is_lazy(parameter) or torch._C._functorch.is_functorch_wrapped_tensor(parameter)
+        return not wraps and self.recorder._on_device(parameter)
 
     def is_empty(self) -> bool:
         return not any(event[0] == "o" for event in self.recorder.events)

@@ -66,7 +66,8 @@ class ScriptRecorder(Recorder):
 
 def _on_the_device() -> list:
     """Weak references to the tensors there. isinstance would ask lazy objects of libraries for their class, upon which some warn."""
-    return [weakref.ref(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor) and thing.device.type == "cuda"]
+    return [weakref.ref(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor) and thing.device.type == "cuda"
+            and not torch.nn.parameter.is_lazy(thing)]
 
 
 class Watcher:
@@ -174,7 +175,8 @@ class Watcher:
 
     def _own_bytes(self, module) -> None:
         """What the script holds on the host when it begins to train, beside the weights."""
-        weights = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()) if t.device.type == "cpu")
+        weights = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers())
+                      if t.device.type == "cpu" and not torch.nn.parameter.is_lazy(t))
         self._world.outcome.own_bytes = max(0, anonymous_bytes() - self._world.anonymous_at_start - weights)
 
     def leaves(self, module, out) -> None:

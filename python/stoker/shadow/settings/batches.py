@@ -12,6 +12,10 @@ import re
 from .. import sites
 
 _LIKE_BATCH = re.compile(r"(batch|^bsz?$|^bs_|_bs$|^mbs$)", re.I)
+# What makes tensors of a size that is written out, and what gives them one: of made-up data the batch is often named nowhere.
+_MAKERS = {"randn", "rand", "zeros", "ones", "empty", "full", "randint", "normal", "new_zeros", "new_ones", "new_empty", "new_full"}
+_SHAPERS = {"view", "reshape", "expand"}
+_BEFORE_SIZE = {"randint", "normal", "full", "new_full"}  # numbers that stand by themselves are no sizes there
 _UNLIKE_BATCH = re.compile(r"(eval|test|val|num_batch|n_batch|batches|log|print|interval)", re.I)
 
 
@@ -74,8 +78,9 @@ def code(world):
     world.catches_out_of_memory = b"OutOfMemoryError" in text or b"out of memory" in text
     note(world, tree)
     kind, name = _way(world.request)
-    if kind in ("variable", "computed") and world.request.batch is not None:
-        replace = _Replace(name, world.request.batch, kind == "computed")
+    if kind in ("variable", "computed", "literal") and world.request.batch is not None:
+        replace = _ReplaceSizes(int(name), world.request.batch) if kind == "literal" else \
+            _Replace(name, world.request.batch, kind == "computed")
         _replace_in_modules(replace)
         tree = ast.fix_missing_locations(replace.visit(tree))
     return compile(tree, path, "exec")
@@ -90,6 +95,9 @@ def note(world, tree) -> None:
                 world.outcome.batch_names.append(way)
         elif value > 1 and way not in world.outcome.other_names:
             world.outcome.other_names.append(way)
+    for value in dict.fromkeys(_whole(number) for number, _ in _leading_sizes(tree)):
+        if value > 1:
+            world.outcome.other_names.append((f"literal:{value}", value))
 
 
 def _whole(node) -> int | None:
@@ -154,6 +162,33 @@ def _given_by_position(tree):
                 yield argument.arg, value, put_in(node, k)
 
 
+def _leading_sizes(tree):
+    """(node, how to replace it) of the first size that calls write out: `torch.randn(64, 3, 224, 224)`, `labels.view(64)`."""
+    def at(holder, key):
+        def put(new):
+            if isinstance(holder, list):
+                holder[key] = new
+            else:
+                setattr(holder, key, new)
+
+        return put
+
+    for node in ast.walk(tree):
+        called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+        if called not in _MAKERS | _SHAPERS:
+            continue
+        given = [(value, at(node.args, k)) for k, value in enumerate(node.args)]
+        given += [(one.value, at(one, "value")) for one in node.keywords if one.arg == "size"]
+        for value, put in given:
+            if isinstance(value, (ast.Tuple, ast.List)) and value.elts:
+                value, put = value.elts[0], at(value.elts, 0)
+            elif called in _BEFORE_SIZE and value in node.args:
+                continue
+            if _whole(value) is not None:
+                yield value, put
+            break
+
+
 def _all_places(tree):
     for node in ast.walk(tree):
         yield from _places(node)
@@ -196,7 +231,20 @@ class _Replace:
         return tree
 
 
-def _replace_in_modules(replace: _Replace) -> None:
+class _ReplaceSizes:
+    """Another first size wherever this one is written out."""
+
+    def __init__(self, size: int, batch: int):
+        self._size, self._batch = size, batch
+
+    def visit(self, tree):
+        for value, put in list(_leading_sizes(tree)):
+            if _whole(value) == self._size:
+                put(ast.copy_location(ast.Constant(self._batch), value))
+        return tree
+
+
+def _replace_in_modules(replace) -> None:
     """Replaces the batch in the user's modules that the script imports."""
     original = importlib.machinery.SourceFileLoader.get_code
 
