@@ -1,6 +1,11 @@
 """Batches that a script names nowhere: the first size of the tensors that it makes up."""
 
+import ast
+
+import pytest
 from test_scripts import captured, comparable, found
+
+from stoker.shadow.settings import batches
 
 HEAD = """
 import torch
@@ -49,3 +54,14 @@ def test_a_size_that_the_weights_share_is_no_batch(tmp_path, on_cuda):
     doc = captured(tmp_path, WEIGHT)
     assert [doc["types"][p["type"]][1] for p in doc["parameters"]] == [[48, 20], [10, 48], [10]]
     assert any("other batches than 48 could not be made" in note for note in doc["diagnostics"]["unfaithful"])
+
+
+@pytest.mark.parametrize("text, other", [
+    ("torch.randn(64, 3, device=d)", "torch.randn(8, 3, device=d)"), ("torch.zeros((64, 64))", "torch.zeros((8, 64))"),
+    ("torch.randint(64, 90, (64,))", "torch.randint(64, 90, (8,))"), ("torch.randint(64, size=(64, 2))", "torch.randint(64, size=(8, 2))"),
+    ("torch.full((64,), 64)", "torch.full((8,), 64)"), ("x.view(64, -1)", "x.view(8, -1)"),
+    ("range(0, len(x), 64)", "range(0, len(x), 8)"), ("x[i:i + 64]", "x[i:i + 8]"), ("x[:64, :64]", "x[:8, :64]"),
+    ("nn.Linear(64, 64)", "nn.Linear(64, 64)"), ("range(64)", "range(64)"), ("x[64:]", "x[64:]"),
+    ("torch.randn(32, 64)", "torch.randn(32, 64)")])
+def test_first_sizes_alone_are_replaced(text, other):
+    assert ast.unparse(batches._ReplaceSizes(64, 8).visit(ast.parse(text))) == other

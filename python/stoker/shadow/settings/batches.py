@@ -95,7 +95,7 @@ def note(world, tree) -> None:
                 world.outcome.batch_names.append(way)
         elif value > 1 and way not in world.outcome.other_names:
             world.outcome.other_names.append(way)
-    for value in dict.fromkeys(_whole(number) for number, _ in _leading_sizes(tree)):
+    for value in dict.fromkeys(_whole(number) for number, _ in _written_sizes(tree)):
         if value > 1:
             world.outcome.other_names.append((f"literal:{value}", value))
 
@@ -115,78 +115,85 @@ def _name_of(node) -> str | None:
     return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
 
 
+def _at(holder, key):
+    """What puts another node in the place of one: a field of a node, or an entry of a list."""
+    def put(new):
+        if isinstance(holder, list):
+            holder[key] = new
+        else:
+            setattr(holder, key, new)
+
+    return put
+
+
 def _places(node):
     """(name, value's node, what puts another one in its place) of what this node gives names to."""
-    def at(holder, field, index=None):
-        def put(new):
-            if index is None:
-                setattr(holder, field, new)
-            else:
-                getattr(holder, field)[index] = new
-
-        return put
-
     if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):
                 for k, (one, value) in enumerate(zip(target.elts, node.value.elts)):
-                    yield _name_of(one), value, at(node.value, "elts", k)
+                    yield _name_of(one), value, _at(node.value.elts, k)
             else:
-                yield _name_of(target), node.value, at(node, "value")
+                yield _name_of(target), node.value, _at(node, "value")
     elif isinstance(node, ast.keyword):
-        yield node.arg, node.value, at(node, "value")
+        yield node.arg, node.value, _at(node, "value")
     elif isinstance(node, ast.arguments):
         given = (node.posonlyargs + node.args)[-len(node.defaults):] if node.defaults else []
         for k, (argument, value) in enumerate(zip(given, node.defaults)):
-            yield argument.arg, value, at(node, "defaults", k)
+            yield argument.arg, value, _at(node.defaults, k)
         for k, (argument, value) in enumerate(zip(node.kwonlyargs, node.kw_defaults)):
-            yield argument.arg, value, at(node, "kw_defaults", k)
+            yield argument.arg, value, _at(node.kw_defaults, k)
     elif isinstance(node, ast.Dict):
         for k, (key, value) in enumerate(zip(node.keys, node.values)):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                yield key.value, value, at(node, "values", k)
+                yield key.value, value, _at(node.values, k)
 
 
 def _given_by_position(tree):
     """(name, value, how to replace it) of arguments that calls of the text's own functions give by position: `get_batch(4)`."""
-    def put_in(call, k):
-        def put(new):
-            call.args[k] = new
-
-        return put
-
     functions = {node.name: node.args.args for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
             for k, (argument, value) in enumerate(zip(functions[node.func.id], node.args)):
-                yield argument.arg, value, put_in(node, k)
+                yield argument.arg, value, _at(node.args, k)
 
 
-def _leading_sizes(tree):
-    """(node, how to replace it) of the first size that calls write out: `torch.randn(64, 3, 224, 224)`, `labels.view(64)`."""
-    def at(holder, key):
-        def put(new):
-            if isinstance(holder, list):
-                holder[key] = new
-            else:
-                setattr(holder, key, new)
-
-        return put
-
+def _written_sizes(tree):
+    """(number's node, how to replace it) of first sizes that are written out: `torch.randn(64, 3, 224, 224)`, `labels.view(64)`,
+    `range(0, n, 64)`, `data[i:i + 64]`."""
     for node in ast.walk(tree):
-        called = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-        if called not in _MAKERS | _SHAPERS:
+        if isinstance(node, ast.Call):
+            number, put = _first_size(node)
+        elif isinstance(node, ast.Subscript):
+            number, put = _length_of_slice(node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice)
+        else:
             continue
-        given = [(value, at(node.args, k)) for k, value in enumerate(node.args)]
-        given += [(one.value, at(one, "value")) for one in node.keywords if one.arg == "size"]
-        for value, put in given:
-            if isinstance(value, (ast.Tuple, ast.List)) and value.elts:
-                value, put = value.elts[0], at(value.elts, 0)
-            elif called in _BEFORE_SIZE and value in node.args:
-                continue
-            if _whole(value) is not None:
-                yield value, put
-            break
+        if number is not None and _whole(number) is not None:
+            yield number, put
+
+
+def _first_size(call) -> tuple:
+    called = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if called == "range" and len(call.args) == 3:
+        return call.args[2], _at(call.args, 2)
+    if called not in _MAKERS | _SHAPERS:
+        return None, None
+    given = [(value, _at(call.args, k)) for k, value in enumerate(call.args)]
+    given += [(one.value, _at(one, "value")) for one in call.keywords if one.arg == "size"]
+    for value, put in given:
+        if isinstance(value, (ast.Tuple, ast.List)) and value.elts:
+            return value.elts[0], _at(value.elts, 0)
+        if called not in _BEFORE_SIZE or value not in call.args:
+            return value, put
+    return None, None
+
+
+def _length_of_slice(part) -> tuple:
+    """[:64], [i:i + 64]"""
+    end = part.upper if isinstance(part, ast.Slice) else None
+    if isinstance(end, ast.BinOp) and isinstance(end.op, ast.Add):
+        return end.right, _at(end, "right")
+    return (end, _at(part, "upper")) if end is not None and part.lower is None else (None, None)
 
 
 def _all_places(tree):
@@ -238,7 +245,7 @@ class _ReplaceSizes:
         self._size, self._batch = size, batch
 
     def visit(self, tree):
-        for value, put in list(_leading_sizes(tree)):
+        for value, put in list(_written_sizes(tree)):
             if _whole(value) == self._size:
                 put(ast.copy_location(ast.Constant(self._batch), value))
         return tree
