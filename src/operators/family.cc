@@ -46,11 +46,11 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "stoker::cross_entropy_over_backward"},
     {"softmax_backward", K::kSoftmax, W::kSoftmaxBackward, "_softmax_backward_data"},
     {"reduction", K::kReduction, W::kPlain,
-     "_cummax_helper _cummin_helper _logcumsumexp _segment_reduce all allclose amax amin "
-     "aminmax any argmax argmin bincount count_nonzero cummax cummin cumprod cumsum dist dot "
-     "equal histc huber_loss isin kl_div kthvalue l1_loss linalg_norm linalg_vector_norm "
-     "logcumsumexp logsumexp max mean median min mode mse_loss multi_margin_loss "
-     "multilabel_margin_loss multilabel_margin_loss_forward multinomial nanmedian nansum nms "
+     "_cummax_helper _cummin_helper _is_all_true _is_any_true _logcumsumexp _segment_reduce all "
+     "allclose amax amin aminmax any argmax argmin bincount count_nonzero cummax cummin cumprod "
+     "cumsum dist dot equal histc huber_loss isin kl_div kthvalue l1_loss linalg_norm "
+     "linalg_vector_norm logcumsumexp logsumexp max mean median min mode mse_loss "
+     "multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward multinomial nanmedian nansum nms "
      "nonzero norm poisson_nll_loss prod segment_reduce smooth_l1_loss soft_margin_loss std "
      "std_mean sum topk trace var var_mean vdot"},
     {"fused_reduction", K::kReduction, W::kPlain, "stoker::fused_reduction"},
@@ -172,7 +172,7 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
     {"nothing", K::kUncosted, W::kNothing,
      "_local_scalar_dense _reshape_alias _unsafe_view alias as_strided detach empty empty_like "
      "empty_permuted empty_strided lift_fresh new_empty new_empty_strided record_stream resize "
-     "set view"},
+     "set squeeze t transpose unsqueeze view"},
 });
 // clang-format on
 

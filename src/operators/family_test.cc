@@ -30,6 +30,8 @@ TEST(Family, NamesFindTheirClass) {
 TEST(Family, WhatLaunchesNothing) {
   EXPECT_EQ(family_of("aten::empty_strided").rule, WorkRule::kNothing);
   EXPECT_EQ(family_of("my::empty").rule, WorkRule::kNothing);
+  EXPECT_EQ(family_of("aten::transpose_").rule, WorkRule::kNothing);
+  EXPECT_NE(family_of("aten::transpose_copy").rule, WorkRule::kNothing);
   EXPECT_NE(family_of("aten::zeros").rule, WorkRule::kNothing);
   EXPECT_NE(family_of("aten::detach_copy").rule, WorkRule::kNothing);
 }

@@ -100,6 +100,8 @@ struct Job {
   /// repeated blocks. Empty: none.
   std::vector<std::string> checkpoint;
   bool gradient_as_bucket_view = false;
+  /// The model is wrapped in DistributedDataParallel though one GPU trains: its buckets are there.
+  bool ddp_alone = false;
   bool tf32_matmul = false;                    ///< torch.backends.cuda.matmul.allow_tf32
   bool cublas_workspaces_in_allocator = true;  ///< PyTorch >= 1.11 or so; off for older software
   std::map<std::string, std::int64_t>

@@ -14,7 +14,7 @@ from ..tracing import compiled
 from ..version import VERSION
 from . import hints
 from .facade.fake_data import FakeData
-from .recording import beside
+from .recording import beside, shares
 from .runs import TIME_LIMIT_S, Runs, TooLongError
 from .settings import micro_batches, residents
 from .world import Fact, Gpu, Outcome, Request
@@ -198,6 +198,7 @@ class _Capture:
             raise  # in any other way it would take as long
         except (NotAffineError, CaptureError) as error:
             self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
+            self._odd_failed = isinstance(error, NotAffineError) and any(shares.SPREAD in note for note in first.notes)
         return None
 
     def _in_parts(self, first: Outcome, low: int) -> Outcome | None:
@@ -243,15 +244,18 @@ class _Capture:
         others = list(dict.fromkeys(way for way, value in own.other_names if value == own.batch and way not in named))
         literals = [way for way in others if way.startswith("literal:")]
         others = [way for way in others if way not in literals]
+        help_ = "name what carries it with --batch-arg NAME"
         for way in [] if self._loops else named + computed[:_OTHER_NAMES] + literals + others[:_OTHER_NAMES]:
             try:
                 return self._by(way, own)
             except CaptureError as error:
                 self.say(f"other batches by {_called(way)} did not work out ({_short(error)})")
+                if isinstance(error, NotAffineError):
+                    help_ = f"with another {_called(way)} its step is another program: {_ANOTHER}"
                 if isinstance(error, TooLongError):
                     break  # by another name it would take as long
         batch = dict(own.batch_names)[named[0]] if named else own.batch or 1
-        return self._of_one_batch(own, batch, "name what carries it with --batch-arg NAME")
+        return self._of_one_batch(own, batch, f"each sample has operators of its own: {_ANOTHER}" if self._loops else help_)
 
     def _of_one_batch(self, own: Outcome, batch: int, way: str) -> dict:
         self.notes.append(f"other batches than {batch} could not be made: this answer is for that one; {way}")
@@ -422,6 +426,7 @@ class _LoopsOverSamples(Exception):
     """Its operators grow in number with the batch: no file can answer for other batches."""
 
 
+_ANOTHER = "set another in the script, and ask again"
 _MORE_A_SAMPLE = 0.05  # share of the operators of the smallest batch that another sample adds
 
 

@@ -162,7 +162,7 @@ Result<int> answer_scaling(const RunOptions& run, const std::optional<BatchReque
   alone.job.fsdp_precision.reset();
   alone.job.fsdp_group.reset();
   alone.job.fsdp_offload = false;
-  alone.job.bucket_view = false;
+  alone.job.bucket_view = alone.job.ddp_alone = false;
   Resolved resolved = TRY(resolve_exactly(alone, scenario_tools(run.script_run)));
   Scenario& s = resolved.base;
   TRY(fill_parallel(asked.job, s.job));

@@ -29,7 +29,7 @@ struct Lowering {
   [[nodiscard]] bool training() const { return step.mode == "train"; }
   /// Gradients are reduced in buckets, by DistributedDataParallel.
   [[nodiscard]] bool buckets() const {
-    return training() && job.gpus > 1 && job.parallel == Parallel::kDdp;
+    return training() && (job.gpus > 1 || job.ddp_alone) && job.parallel == Parallel::kDdp;
   }
   [[nodiscard]] bool bucket_views() const { return buckets() && job.gradient_as_bucket_view; }
 };

@@ -157,6 +157,18 @@ TEST(Lower, DataParallelBucketsHoldAllGradientsOnce) {
   EXPECT_EQ(live_views.live(BufferRole::kBucket), Bytes(48));
 }
 
+TEST(Lower, ModelsWrappedInDdpHaveBucketsOnOneGpu) {
+  const Step step = linear_step();
+  Job job = plain_job();
+  ASSERT_TRUE(lower(step, job, ampere())->buckets.empty());
+  job.ddp_alone = true;
+  const auto program = lower(step, job, ampere());
+  ASSERT_EQ(program->buckets.size(), 1U);
+  Live live(*program);
+  live.iterate();
+  EXPECT_EQ(live.live(BufferRole::kBucket), Bytes(48));
+}
+
 TEST(Lower, ZeroGradAfterTheStepLeavesNoGradients) {
   const Step step = linear_step();
   Job job = plain_job();

@@ -110,6 +110,7 @@ Status fill_parallel(const JobRequest& r, Job& job) {
                   Setting::kBucketView);
   }
   job.gradient_as_bucket_view = r.bucket_view;
+  job.ddp_alone = r.ddp_alone && job.parallel == Parallel::kDdp;
   job.fsdp_precision = r.fsdp_precision.value_or(FsdpPrecision::kNone);
   job.fsdp_group = static_cast<int>(r.fsdp_group.value_or(0));
   job.fsdp_offload = r.fsdp_offload;
@@ -142,7 +143,7 @@ Status check_gpus_of(const Scenario& s) {
 }
 
 Status check_bucket_view(const Job& job, int most_gpus) {
-  if (!job.gradient_as_bucket_view || most_gpus > 1) return {};
+  if (!job.gradient_as_bucket_view || job.ddp_alone || most_gpus > 1) return {};
   return refuse("needs DDP on more than one GPU; give " + mark(Setting::kGpus) +
                     " 2 or more, or leave it out",
                 Setting::kBucketView);

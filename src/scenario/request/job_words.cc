@@ -106,6 +106,7 @@ std::vector<std::string> unusual_settings(const Job& job) {
       "hybrid sharding in groups of " + std::to_string(job.fsdp_group));
   add(job.fsdp_offload, "shards in the host's memory");
   add(job.loss == LossKernel::kFused, "fused cross entropy");
+  add(job.ddp_alone && job.gpus < 2, "DDP's buckets");
   add(job.gradient_as_bucket_view, "gradient_as_bucket_view");
   add(job.prefetching_loader, "prefetching loader");
   add(job.last_batch > 0, "last batch of " + std::to_string(job.last_batch));

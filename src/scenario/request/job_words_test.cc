@@ -50,6 +50,7 @@ TEST(UnusualSettings, EachThatIsUnusualIsOnePhrase) {
       {[](Job& j) { j.gpus = 8, j.fsdp_group = 4; }, "hybrid sharding in groups of 4"},
       {[](Job& j) { j.fsdp_offload = true; }, "shards in the host's memory"},
       {[](Job& j) { j.loss = LossKernel::kFused; }, "fused cross entropy"},
+      {[](Job& j) { j.ddp_alone = true; }, "DDP's buckets"},
       {[](Job& j) { j.gradient_as_bucket_view = true; }, "gradient_as_bucket_view"},
       {[](Job& j) { j.prefetching_loader = true; }, "prefetching loader"},
       {[](Job& j) { j.last_batch = 7; }, "last batch of 7"},

@@ -63,6 +63,7 @@ struct JobRequest {
   std::optional<std::int64_t> fsdp_group;
   bool fsdp_offload = false;
   bool bucket_view = false;
+  bool ddp_alone = false;  ///< Job::ddp_alone; no flag says it, a script does
 };
 
 /// A text in PyTorch's own syntax, and where it stood: a setting's mark or a variable's name.

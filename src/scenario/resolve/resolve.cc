@@ -105,7 +105,7 @@ Result<ScriptModel> model_of(const RunRequest& r, const Machine& machine,
   LoadedModel model = TRY(load_model(
       r.model, precisions_for(r, machine),
       machine.device.cpu() != nullptr ? ModelDevice::kCpu : ModelDevice::kGpu, r.capture, tools));
-  return ScriptModel{std::move(model), {}};
+  return with_its_script(std::move(model), r);
 }
 
 }  // namespace

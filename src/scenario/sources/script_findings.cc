@@ -143,7 +143,9 @@ void take_switch(RunRequest& r, const ScriptFinding& finding, bool cpu) {
   if (name == "fsdp-cpu-offload")
     r.job.fsdp_offload |=
         on && r.gpus.value_or(1) > 1 && is_fsdp(r.job.parallel.value_or(Parallel::kDdp));
-  if (name == "bucket-view") r.job.bucket_view |= on && r.gpus.value_or(1) > 1;
+  const bool alone = r.gpus.value_or(1) < 2;
+  if (name == "ddp-buckets") r.job.ddp_alone |= on && alone;
+  if (name == "bucket-view") r.job.bucket_view |= on && (!alone || r.job.ddp_alone);
 }
 
 }  // namespace

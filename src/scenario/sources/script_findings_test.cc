@@ -35,6 +35,23 @@ TEST(ScriptFindings, FillWhatARequestLeavesOpen) {
   EXPECT_FALSE(filled.job.parallel.has_value()) << "one GPU shares nothing";
 }
 
+TEST(ScriptFindings, LeaveDdpItsBucketsOnOneGpu) {
+  const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
+      {"setting": "parallel", "value": "ddp", "words": "x", "line": 3},
+      {"setting": "ddp-buckets", "value": true, "words": "y", "line": 3},
+      {"setting": "bucket-view", "value": true, "words": "z", "line": 3}]}})");
+  const RunRequest one = with_findings({}, read_findings(*file), false);
+  EXPECT_FALSE(one.job.parallel.has_value());
+  EXPECT_TRUE(one.job.ddp_alone);
+  EXPECT_TRUE(one.job.bucket_view);
+  RunRequest asked;
+  asked.gpus = 2;
+  const RunRequest two = with_findings(asked, read_findings(*file), false);
+  EXPECT_EQ(two.job.parallel, Parallel::kDdp);
+  EXPECT_FALSE(two.job.ddp_alone);
+  EXPECT_TRUE(two.job.bucket_view);
+}
+
 TEST(ScriptFindings, AreOverruledByWhatIsAsked) {
   RunRequest asked;
   asked.workers = 8;

@@ -119,6 +119,12 @@ bool wants_tf32(const ScriptFindings& findings) {
   });
 }
 
+/// fp32's two kinds of kernels serve one capture: the script says which it means.
+void prefer_tf32(ScriptModel& script) {
+  if (wants_tf32(script.findings))
+    std::reverse(script.model.variants.begin(), script.model.variants.end());
+}
+
 }  // namespace
 
 bool is_script(const std::string& model) {
@@ -141,8 +147,7 @@ Result<ScriptModel> load_script(const RunRequest& r, const Machine& machine,
     if (out.model.variants.empty())
       out.model.variants.push_back(
           {parse_precision(own.step->precision).value_or(Precision::kFp32), own.step});
-    if (wants_tf32(out.findings))
-      std::reverse(out.model.variants.begin(), out.model.variants.end());
+    prefer_tf32(out);
     return out;
   }
   for (const Precision p : r.precisions) {
@@ -150,6 +155,18 @@ Result<ScriptModel> load_script(const RunRequest& r, const Machine& machine,
     out.model.variants.push_back({p, one.step});
     out.findings = std::move(one.findings);
   }
+  return out;
+}
+
+Result<ScriptModel> with_its_script(LoadedModel model, const RunRequest& r) {
+  ScriptModel out{std::move(model), {}};
+  std::error_code ignored;
+  // A capture through a function names it behind the file.
+  const bool of_script = is_script(out.model.variants.front().step->provenance.spec);
+  if (!of_script || !fs::is_regular_file(r.model, ignored)) return out;
+  const auto text = TRY(read_gzip_file(r.model, kLargestStepFile));
+  if (const auto document = json::parse(text)) out.findings = read_findings(*document);
+  if (r.precisions.empty()) prefer_tf32(out);
   return out;
 }
 

@@ -24,4 +24,9 @@ struct ScriptModel {
 [[nodiscard]] Result<ScriptModel> load_script(const RunRequest& request, const Machine& machine,
                                               const ScenarioTools& tools);
 
+/// The model with what its step file says of the script that it was captured from: `stoker capture`
+/// and then a forecast of the file answer as a forecast of the script does. Any other model has no
+/// findings.
+[[nodiscard]] Result<ScriptModel> with_its_script(LoadedModel model, const RunRequest& request);
+
 }  // namespace stoker

@@ -8,6 +8,7 @@ import os
 import types
 
 import torch
+from torch.utils._device import DeviceContext
 
 from ...cuda_surface import Event, Stream, StreamContext
 from .. import sites
@@ -52,13 +53,26 @@ def from_data(func, args, kwargs):
     if device is None or torch.device(device).type != "cuda" or isinstance(args[0] if args else None, torch.Tensor) \
             and func is not torch.Tensor.new_tensor:
         return None
-    plain = {k: v for k, v in kwargs.items() if k not in ("device", "requires_grad", "pin_memory")}
+    plain = {k: v for k, v in kwargs.items() if k not in ("requires_grad", "pin_memory")} | {"device": "cpu"}
     if func is torch.Tensor.new_tensor:
         plain.setdefault("dtype", args[0].dtype)
         made = torch.tensor(args[1], **plain).to(_DEVICE)
     else:
         made = func(*args, **plain).to(_DEVICE)
     return made.requires_grad_() if kwargs.get("requires_grad") else made
+
+
+def _default_device() -> None:
+    """The mode of `torch.set_default_device` and of `with torch.device(...)`, which lies beneath that of a capture."""
+    original = DeviceContext.__torch_function__
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made = None
+        if func in (torch.tensor, torch.as_tensor, torch.asarray) and (kwargs or {}).get("device") is None:
+            made = from_data(func, args, {**(kwargs or {}), "device": self.device})
+        return original(self, func, types, args, kwargs) if made is None else made
+
+    DeviceContext.__torch_function__ = __torch_function__
 
 
 def _new(like, *args):
@@ -152,9 +166,21 @@ def _old_types() -> None:
         if not isinstance(t, _Typed):
             return set_type(t)
         torch.set_default_dtype(t.dtype)
+        _tensors_there()
         return torch.set_default_device("cuda")
 
     torch.set_default_tensor_type = set_default_tensor_type
+
+
+def _tensors_there() -> None:
+    """`torch.Tensor(data)` follows the default tensor type, where a default device leaves it on the host."""
+    original = torch.Tensor.__new__
+
+    def made(cls, *args, **kwargs):
+        out = original(cls, *args, **kwargs)
+        return out.to(_DEVICE) if cls is torch.Tensor and "device" not in kwargs else out
+
+    torch.Tensor.__new__ = made
 
 
 def _seen(count: int) -> int:
@@ -242,6 +268,7 @@ def install(world) -> None:
                 setattr(module, name, answer)
     cuda.set_device = set_device
     _old_types()
+    _default_device()
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         setattr(cuda.nvtx, name, _zero)
     cuda.nvtx.range = lambda *_, **__: contextlib.nullcontext()

@@ -207,6 +207,8 @@ def _wrappers(world, state) -> None:
         def __init__(self, module, *args, gradient_as_bucket_view=False, **kwargs):
             super().__init__(module, **kwargs)
             world.found("parallel", "ddp", "DistributedDataParallel", sites.here(2))
+            if state.size < 2:  # torch/csrc/distributed/c10d/reducer.cpp asks for no number of processes
+                world.found("ddp-buckets", True, "its buckets, though one process trains", sites.here(2))
             if gradient_as_bucket_view:
                 world.found("bucket-view", True, "gradients are views of DDP's buckets", sites.here(2))
 

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ...errors import CaptureError, UnsupportedOperatorError
 from ...tracing import operators
 from .. import sites
-from . import lookalike, shapes, threads, values
+from . import lookalike, shapes, shares, threads, values
 
 FakeTensor = fake_tensor.FakeTensor
 UnsupportedOperatorException = fake_tensor.UnsupportedOperatorException
@@ -93,6 +93,7 @@ class Shadow(TorchDispatchMode):
         if self._world.catches_out_of_memory:
             self._run_out_of_memory(out)
         values.follow(func, args, kwargs, out, followed=self._world.watcher.recorder is not None)
+        shares.follow(func, args, out)
         if func is aten._amp_foreach_non_finite_check_and_unscale_.default:
             values.remember(args[1], 0.0)
         return out
@@ -159,6 +160,11 @@ class Shadow(TorchDispatchMode):
         """Says that the size of a result was taken to be the largest possible."""
         where = sites.here()
         self._world.note(f"{where}: the size of what {func._opname} gives depends on values: the largest possible was taken")
+
+    def note_spread(self, func) -> None:
+        """Says that the size of a result follows from choices, of which none is more likely than another."""
+        self._world.note(f"{sites.here()}: the size of what {func._opname} gives depends on choices: {shares.SPREAD}; where they "
+                         "crowd, as before a router has learnt, memory and time grow")
 
     def _read(self, name: str, tensor, answer) -> None:
         dtype = str(getattr(tensor, "dtype", "")).removeprefix("torch.")

@@ -39,6 +39,7 @@ class Record:
         self.precision: str | None = None
         self.counted: set = set()  # storages that the step of the step file holds
         self.stand_ins: dict[int, object] = {}  # storage that a pass without gradient would have made, which was not run -> its line
+        self.updated: dict[int, int] = {}  # id of an optimizer that stepped within it -> how many parts there were then
         self.begun = False  # a model was called that is trained
 
     def _has_storage(self, parameter) -> bool:
@@ -135,6 +136,21 @@ class Record:
         self.parts.append(len(recorder.events))
         self._given.append(set())
 
+    def update_begins(self, parameters) -> None:
+        """Gradients that the script has set itself since its backward, or without one, belong to the step: copies in another type for
+        weights that are kept twice, those of torch.func."""
+        known = set(self._gradients[-1].values()) if self.parts else set()
+        numbers = {id(p): self.recorder.storage_id(p.grad) for p in parameters if p.grad is not None and self._has_storage(p)}
+        if not any(number is not None and number not in known for number in numbers.values()):
+            return
+        if self.parts:
+            self.parts.pop()
+            self._stepped = self._gradients.pop()
+            self._given.pop()
+        else:
+            self.backward_begins()
+        self.end_part()
+
     def _mark_forward(self) -> None:
         """Without a module that is called, the forward begins with the first operator that autograd follows."""
         events = self.recorder.events
@@ -205,6 +221,8 @@ class Record:
         """Whether this step is one part, repeated with other data."""
         if len(self.parts) > 1 and self._given[0] and any(given == self._given[0] for given in self._given[1:len(self.parts)]):
             return False  # the same batch once more, as sharpness-aware minimization has it
+        if any(0 < parts < len(self.parts) for parts in self.updated.values()):
+            return False  # a network was updated between them, as twins with an optimizer each are
         signatures = []
         start = 0
         for end in self.parts:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import values
+from . import shares, values
 
 aten = torch.ops.aten
 
@@ -25,6 +25,14 @@ def _empty(shadow, shape, dtype, like):
         return torch.empty(shape, dtype=dtype, device=like.device)
 
 
+def _spread(shadow, func, mask) -> int | None:
+    """How many hold of a mask that follows from choices, which is said."""
+    count = shares.count(mask)
+    if count is not None:
+        shadow.note_spread(func)
+    return count
+
+
 def _positions(shadow, mask, rows: int | None):
     """One index for each dimension of a mask: where it holds, or `rows` of them, or as if all of it did."""
     if not isinstance(mask, FakeTensor):
@@ -38,6 +46,8 @@ def _positions(shadow, mask, rows: int | None):
             values.table.set_real(fake, place)
         return made
     if rows is None:
+        rows = _spread(shadow, aten.index.Tensor, mask)
+    if rows is None:
         shadow.note_bounded(aten.index.Tensor, mask)
     count = mask.numel() if rows is None else rows
     return [_empty(shadow, count, torch.int64, mask) for _ in range(max(1, mask.dim()))]
@@ -48,8 +58,10 @@ def _nonzero(shadow, args, kwargs):
     shadow._world.watcher.synchronises("nonzero")
     known = _real(shadow, tensor)
     if known is None:
-        shadow.note_bounded(aten.nonzero.default, tensor)
-        out = _empty(shadow, (tensor.dim(), tensor.numel()), torch.int64, tensor).t()
+        rows = _spread(shadow, aten.nonzero.default, tensor)
+        if rows is None:
+            shadow.note_bounded(aten.nonzero.default, tensor)
+        out = _empty(shadow, (tensor.dim(), tensor.numel() if rows is None else rows), torch.int64, tensor).t()
     else:
         found = values.table.on_host(known.nonzero)
         out = _empty(shadow, tuple(reversed(found.shape)), torch.int64, tensor).t()
@@ -61,10 +73,11 @@ def _masked_select(shadow, args, kwargs):
     tensor, mask = args[0], args[1]
     shadow._world.watcher.synchronises("nonzero")
     known = _real(shadow, mask)
-    if known is None:
-        shadow.note_bounded(aten.masked_select.default, tensor)
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
-    count = shape.numel() if known is None else values.table.on_host(lambda: int(known.expand(shape).sum()))
+    count = _spread(shadow, aten.masked_select.default, mask) if known is None and shape == mask.shape else None
+    if known is None and count is None:
+        shadow.note_bounded(aten.masked_select.default, tensor)
+    count = count or shape.numel() if known is None else values.table.on_host(lambda: int(known.expand(shape).sum()))
     out = _empty(shadow, count, tensor.dtype, tensor)
     return args, shadow._world.watcher.made(aten.masked_select.default, args, kwargs, out)
 
@@ -116,11 +129,15 @@ def _unique_consecutive(shadow, args, kwargs):
 def _bincount(shadow, args, kwargs):
     least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
     known = _real(shadow, args[0])
+    each = shares.counts(args[0], least) if known is None else None
     if known is not None and known.numel():
         least = max(least, values.table.on_host(lambda: int(known.max()) + 1))
-    else:
+    elif each is None:
         shadow.note_bounded(aten.bincount.default, args[0])
-    return args, _empty(shadow, max(1, least), torch.int64, args[0])
+    out = _empty(shadow, max(1, least), torch.int64, args[0])
+    if each is not None:
+        values.table.set_guess(out, each)
+    return args, out
 
 
 def _repeat_interleave(shadow, args, kwargs):

@@ -63,7 +63,7 @@ def known(tensor):
     if (guess := table.guess(tensor)) is not None:
         return guess
     kept = tensor.__dict__.get("_stoker_value")
-    return kept[0] if kept is not None and kept[1] == _version(tensor) else None
+    return kept[0] if kept is not None and kept[1] == version(tensor) else None
 
 
 def assumed(value):
@@ -75,10 +75,10 @@ def assumed(value):
 
 
 def remember(tensor, value) -> None:
-    tensor.__dict__["_stoker_value"] = (value, _version(tensor))
+    tensor.__dict__["_stoker_value"] = (value, version(tensor))
 
 
-def _version(tensor) -> int:
+def version(tensor) -> int:
     """How often it was written into; tensors of inference mode do not count that."""
     return 0 if tensor.is_inference() else tensor._version
 

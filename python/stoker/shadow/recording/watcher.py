@@ -84,7 +84,7 @@ class Watcher:
         self.last_of_round: int | None = None
         self.records: list = []  # segment.Record, one a step
         self.standing: list = []  # weak references to tensors that were on the device when the newest record began
-        self._standing_at_first: list = []  # those among them that the collector has frozen
+        self.standing_at_first: list = []  # those among them that the collector has frozen
         self.record: segment.Record | None = None
         self.backwards = 0  # in this step
         self.roots: dict[int, torch.nn.Module] = {}  # modules that the loop calls itself
@@ -130,12 +130,12 @@ class Watcher:
                 parameter.grad = None
         standing = _on_the_device() if self._world.on_gpu else []
         if not self._collector_off:
-            self._standing_at_first = standing
+            self.standing_at_first = standing
             gc.collect()
             gc.freeze()
             gc.disable()  # frees would come at times that mean nothing
             self._collector_off = True
-        self.standing = self._standing_at_first + standing
+        self.standing = self.standing_at_first + standing
         self.recorder = ScriptRecorder("cuda" if self._world.on_gpu else "cpu", self.copied)
         self.record = segment.Record(self.recorder, self._world, partial=not self.steps)
         self.recorder.phase("load")
@@ -250,6 +250,9 @@ class Watcher:
     def before_step(self, optimizer) -> None:
         """An optimizer's step begins: what it computes belongs to no record."""
         self.turns.take()
+        if optimizer is not None and self.recorder is not None and not self.in_backward:
+            self.record.update_begins([p for g in optimizer.param_groups for p in g["params"]])
+            self.backwards = self.record.backwards = max(self.backwards, len(self.record.parts))
         self._kept, self.recorder = self.recorder, None
         self.products.begin(optimizer)
         self.stepping = True
@@ -262,6 +265,8 @@ class Watcher:
         self.resume()
         self.calls.append(id(optimizer))
         self.last, self.dropped = "step", False
+        if self.record is not None:
+            self.record.updated[id(optimizer)] = len(self.record.parts)
         if self.in_backward:
             self._steps_inside(optimizer)
         elif self.is_boundary(optimizer):
@@ -320,7 +325,7 @@ class Watcher:
         else:
             self.records.append(record)
         self._world.progress(f"step {self.steps}")
-        if len(self.records) >= 2 and segment.same(self.records[-2], self.records[-1]) and not (
+        if len(self.records) >= 2 and segment.same(self.records[-2], self.records[-1]) and self.records[-1] in self._whole() and not (
                 self.records[-2].partial and self.records[-1].prepares()):
             self.finish(self.records[-2])
         if self.steps >= self._world.request.most_steps or self.steps >= _SOME_STEPS and time.process_time() > _LONG_S:
@@ -334,11 +339,16 @@ class Watcher:
             self.loaders_of_all = [facts for facts in known if any(facts is other for other in self.loaders_now)]
         self.loaders_now = []
 
+    def _whole(self) -> list:
+        """Steps in which most optimizers have their turn, where some of them take turns of their own."""
+        most = max((len(record.updated) for record in self.records), default=0)
+        return [record for record in self.records if len(record.updated) == most]
+
     def _last_or_largest(self):
         """The last step; where the steps have the same operators and differ in size, the largest."""
         if not self.records:
             return None
-        last = self.records[-1]
+        last = self._whole()[-1]
         most = _MORE * last.operators()
         alike = [r for r in self.records if r.is_whole() and not r.partial and abs(r.operators() - last.operators()) <= most]
         largest = max(alike, key=lambda record: record.made_bytes(), default=last)

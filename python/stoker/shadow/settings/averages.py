@@ -117,12 +117,15 @@ class Kept:
         # A tensor that the forward only reads, as old weights of a penalty, is counted as a buffer of the step.
         return self._recorder.kinds[number] == "buffer" and tensor._version > 0
 
-    def is_untouched(self, tensor) -> bool:
-        """Whether it lies on the device, and neither the step that is forecast nor the newest one has made it or counts it."""
+    def is_untouched(self, tensor, early: bool = False) -> bool:
+        """Whether it lies on the device, and neither the step that is forecast nor the newest one has made it or counts it.
+
+        early   it was there before the first step, so that what the newest one takes is a batch that was made beforehand
+        """
         if not self._is_others(tensor):
             return False
         number, recorded = self._recorder.storage_id(tensor), self._record.recorder.storage_id(tensor)
-        if number in self._made or number is not None and self._recorder.kinds[number] == "input":
+        if number in self._made or number is not None and not early and self._recorder.kinds[number] == "input":
             return False
         return recorded is None or recorded not in self._record.counted and self._record.recorder.kinds[recorded] == "buffer"
 

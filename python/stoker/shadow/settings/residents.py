@@ -24,10 +24,11 @@ def look_for(world, watcher, record) -> None:
     found: dict[int, torch.Tensor] = {}
     owned = _of_modules() if world.outcome.compiled_at else None  # a compiler keeps the tensors that it has traced with
     # What came since the newest step began, such as the results of a part that was only counted, is gone in the next.
+    early = _addresses(watcher.standing_at_first)
     for tensor in (reference() for reference in watcher.standing):
         if tensor is None or owned is not None and address_of(tensor) not in owned:
             continue
-        if address_of(tensor) not in known and kept.is_untouched(tensor):
+        if address_of(tensor) not in known and kept.is_untouched(tensor, address_of(tensor) in early):
             found.setdefault(address_of(tensor), tensor)
     world.outcome.resident_bytes = sum(t.untyped_storage().nbytes() for t in found.values())
     grown = _grown(watcher, record, kept, known)
@@ -37,6 +38,11 @@ def look_for(world, watcher, record) -> None:
     if found:
         largest = max(found.values(), key=lambda t: t.untyped_storage().nbytes())
         world.outcome.largest_resident = f"{DTYPES.get(largest.dtype, largest.dtype)} {'x'.join(map(str, largest.shape))}"
+
+
+def _addresses(references) -> set:
+    """Where the tensors lie that are there still."""
+    return {address_of(tensor) for tensor in (reference() for reference in references) if tensor is not None}
 
 
 def _of_modules() -> set:
@@ -55,9 +61,10 @@ def _grown(watcher, record, kept, known: set) -> int:
     recorder, later = record.recorder, others[-1].recorder
     read_later = {t[3] for event in later.events if event[0] == "o" for t in event[5]}
     made = {event[1] for event in recorder.events if event[0] == "a"}
+    there = _addresses(watcher.standing_at_first)  # batches made beforehand
     total = 0
     for number, address in recorder._addresses.items():
-        if address in known or kept.owns(address):
+        if address in known or address in there or kept.owns(address):
             continue
         if number in made or recorder.kinds[number] == "input" and later._ids.get(address) not in read_later:
             total += recorder.bytes[number]
