@@ -80,6 +80,7 @@ class _Capture:
         self._compiler_failed = False
         self._smallest: int | None = None  # batch of several loaders that a step takes batches from
         self._steps = Request.most_steps  # that a run may take: as many as the first one did
+        self._own: Outcome | None = None  # a run in which no DataLoader was given another batch: that of the script as it is
         self._parts = 1  # into which the script splits each batch of its loader
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
@@ -168,8 +169,11 @@ class _Capture:
     def _by_loader(self, points) -> dict | None:
         """The document by way of the script's DataLoader; None: it has none, or its batch cannot be replaced."""
         low, high, check = points
-        self._parts = 1
+        self._parts, self._own = 1, None
         first = self._first(low)
+        if first is not None and not first.batch_replaced:
+            self._own, self._odd_failed = first, False
+            return None
         if first is not None and self._decides(first, check):
             first = self._first(low)  # with what the largest batch keeps
         if first is not None and len(set(first.loader_batches)) > 1 and self._smallest is None:
@@ -229,16 +233,22 @@ class _Capture:
         return self._run(self._request(high, by), self._request(check, by))
 
     def _first(self, batch) -> Outcome | None:
+        """The run with this batch in the DataLoaders; None: it may run with its own."""
+        outcome = None
         try:
-            return self._run(self._request(batch))[0]
-        except TooLongError:
-            raise
-        except CaptureError:
-            return None  # it may run with its own batch
+            outcome = self.runs.wait(self.runs.start(self._request(batch)), self.label)
+            return self._good(outcome)
+        except CaptureError as error:
+            if isinstance(error, TooLongError) or outcome is not None and not outcome.batch_replaced:
+                raise  # it would take as long, or fail as it is
+            return None
 
     def _without_loader(self) -> dict:
         """The script's own batch is known from a run as it is; others by the name that carries it."""
-        own = self._run(self._request(None))[0]
+        own = self._own or self._run(self._request(None))[0]
+        if own is self._own and own.saved is not None and self._saved is None:
+            compiled.warm_up()  # once, for all runs that follow
+            self._saved = own.saved
         named = [way for way, value in dict(own.batch_names).items() if value in (*own.sizes, own.batch)]
         computed = [way for way, _ in own.batch_names if way.startswith("computed:")]
         others = list(dict.fromkeys(way for way, value in own.other_names if value == own.batch and way not in named))

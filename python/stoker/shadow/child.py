@@ -11,6 +11,7 @@ import threading
 import types
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from .. import device as devices
 from .. import standins
@@ -92,6 +93,18 @@ class _Attention(AbstractFunctions):
         return super()._attention(query, *args, **kwargs)
 
 
+class _AttentionOfThread(_Attention):
+    """The one of another thread than the main one, which has replaced the function's name for all: another replacement would be seen
+    by whatever the main one is tracing, as where a progress bar starts a thread within torch.compile."""
+
+    def __enter__(self):
+        self._original = torch._C._nn.scaled_dot_product_attention
+        return TorchFunctionMode.__enter__(self)
+
+    def __exit__(self, *exception):
+        return TorchFunctionMode.__exit__(self, *exception)
+
+
 def run(request: Request, result_file: str, scratch: str, log: str, progress) -> None:
     """Runs the script to its end or to the end of its capture. Never returns: the process ends."""
     manners.die_with_parent()
@@ -167,7 +180,7 @@ def _in_every_thread(world) -> None:
     def _bootstrap_inner(self):
         with torch.autograd.set_multithreading_enabled(False), dispatch.Shadow(world):
             if world.on_gpu:
-                with _Attention(world):
+                with _AttentionOfThread(world):
                     original(self)
             else:
                 original(self)

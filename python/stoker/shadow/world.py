@@ -79,6 +79,7 @@ class Outcome:
     resident_bytes: int = 0  # of the GPU: what the script keeps there beside the step and the averages
     largest_resident: str = ""  # type and shape of the largest of it
     build_bytes: int = 0  # of the host: what PyTorch's build takes beyond that of its CPU build
+    batch_replaced: bool = False  # of a DataLoader, as the request asked
     starts_processes: bool = False  # of its own, with multiprocessing
     starts: list = field(default_factory=list)  # (line, command) of scripts that it starts, which are not run
     wants_ranks: bool = False  # it asked for a variable of torchrun that is not there
@@ -121,6 +122,7 @@ class World:
         self.anonymous_at_start = anonymous_bytes()
         self.progress = lambda text: None
         self.scratch = ""  # folder of what the run writes
+        self.used_gpu = False  # an operator of the script has made or read a tensor there
         self.wait_for_forked = lambda: None
         self.by_function: tuple | None = None  # (transform, line) where it has asked torch.func for gradients
         self.read_input: Site | None = None  # where the script has read its standard input
@@ -147,6 +149,11 @@ class World:
     def refuse(self, sentence: str) -> None:
         """Ends the run with a sentence; does not return."""
         self.outcome.kind, self.outcome.error = "failed", sentence
+        self.end()
+
+    def ends_on_cpu(self) -> None:
+        """Ends the run of a script that trains on the CPU; does not return."""
+        self.outcome.kind = "on_cpu"
         self.end()
 
     def end(self) -> None:

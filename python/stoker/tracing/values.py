@@ -112,6 +112,10 @@ class Values:
             self._alive[address] = weakref.ref(storage, lambda _, address=address: self._forget(address))
         table[address] = value
 
+    def forget(self, tensor) -> None:
+        """Its values are unknown from here on."""
+        self._forget(tensor.untyped_storage()._cdata)
+
     def _forget(self, address: int) -> None:
         for table in (self._alive, self._real, self._guess):
             table.pop(address, None)
@@ -133,7 +137,7 @@ class Values:
             return
         if mutable:
             for tensor in self._written(func, args, kwargs):
-                self._forget(tensor.untyped_storage()._cdata)
+                self.forget(tensor)
         self._guess_outputs(func, args, kwargs, ins, outs)
 
     @staticmethod

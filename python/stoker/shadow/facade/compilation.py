@@ -55,23 +55,23 @@ class _Facade:
     def in_place(self, module, *args, **kwargs) -> None:
         """`model.compile()`: the module calls what was compiled."""
         if self._takes(sites.here(3), kwargs):
-            module.__dict__["_compiled_call_impl"] = self._called(self._by_dynamo(module._call_impl, kwargs))
+            module.__dict__["_compiled_call_impl"] = self._called(self._by_dynamo(module._call_impl, kwargs), module._call_impl)
 
     def root(self, module) -> None:
         """Compiles a model that the script leaves as it is."""
         if "_compiled_call_impl" in module.__dict__ or self._obeyed or next(module.parameters(), None) is None:
             return
-        module.__dict__["_compiled_call_impl"] = self._called(self._whole(module))
+        module.__dict__["_compiled_call_impl"] = self._called(self._whole(module), module._call_impl)
         self._world.outcome.compiled_at = "--compile"
 
     def _compile(self, model, site, kwargs):
         if not self._takes(site, kwargs):
             return model
         if not isinstance(model, torch.nn.Module):
-            return functools.wraps(model)(self._entered(model, self._called(self._by_dynamo(model, kwargs))))
+            return functools.wraps(model)(self._entered(model, self._called(self._by_dynamo(model, kwargs), model)))
         done = self._by_dynamo(model)
         names.TRANSPARENT.add(type(done))
-        done.forward = _forward(model, self._called(self._whole(model, kwargs)))
+        done.forward = _forward(model, self._called(self._whole(model, kwargs), model._call_impl))
         return done
 
     def _takes(self, site, kwargs) -> bool:
@@ -115,12 +115,15 @@ class _Facade:
         of = of if of is not None else what if isinstance(what, torch.nn.Module) else getattr(what, "__self__", None)
         return self._original(what, backend=self._compiler.backend(of), dynamic=False, fullgraph=bool((kwargs or {}).get("fullgraph")))
 
-    def _called(self, function):
-        """Calls what Dynamo made, with the stand-ins that it can follow."""
-        counter = self._counter
+    def _called(self, function, plain):
+        """Calls what Dynamo made, with the stand-ins that it can follow. Passes of a validation before the first step, of which nothing
+        is recorded, call what was given to it: to compile them would take seconds."""
+        counter, watcher = self._counter, self._world.watcher
 
         @functools.wraps(function)
         def call(*args, **kwargs):
+            if watcher.record is None and not torch.is_grad_enabled():
+                return plain(*args, **kwargs)
             with _followed(counter):
                 return function(*args, **kwargs)
 

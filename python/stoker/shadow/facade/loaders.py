@@ -135,6 +135,7 @@ def _replace(world, given, facts) -> None:
         return
     if world.request.smallest_batch is not None:
         batch = max(1, round(batch * facts.batch / world.request.smallest_batch))
+    world.outcome.batch_replaced = True
     if given["batch_sampler"] is None:
         given["batch_size"] = batch
     elif hasattr(given["batch_sampler"], "batch_size"):

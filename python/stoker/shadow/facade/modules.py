@@ -240,8 +240,9 @@ def _pretrained(world) -> None:
 
 
 # Calls of one model with arguments of the same sizes that are run in a step, before its forward has begun and after. By judgement: a
-# step needs a few, a sampler or a validation makes hundreds.
-_PASSES_BEFORE, _PASSES_WITHIN = 8, 256
+# step needs a few, a sampler or a validation makes hundreds. Before the first step nothing is recorded: the first call may set up what
+# later ones find.
+_PASSES_BEFORE, _PASSES_WITHIN, _PASSES_UNRECORDED = 8, 256, 2
 
 
 class Shortcuts:
@@ -272,8 +273,8 @@ class Shortcuts:
         if record is not self._record:
             self._record, self._passes = record, collections.Counter()
         self._passes[key] += 1
-        within = record is not None and record.begun
-        return self._passes[key] > (_PASSES_WITHIN if within else _PASSES_BEFORE)
+        most = _PASSES_UNRECORDED if record is None else _PASSES_WITHIN if record.begun else _PASSES_BEFORE
+        return self._passes[key] > most
 
     def _is_call_of_the_loop(self, module) -> bool:
         watcher = self._world.watcher
@@ -307,6 +308,7 @@ class Shortcuts:
                 continue
             shape, stride, dtype, wants = item
             tensor = torch.empty_strided(shape, stride, dtype=dtype, device="cuda")
+            values.table.forget(tensor)  # an empty tensor is taken for zeros, and a loss would be none
             if not torch.is_grad_enabled():
                 self._world.watcher.stands_in(tensor)
             made.append(_Stub.apply(anchor, tensor) if wants and torch.is_grad_enabled() and anchor is not None else tensor)

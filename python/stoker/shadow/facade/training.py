@@ -46,6 +46,7 @@ def _optimizers(world) -> None:
             closure = args[0] if args and callable(args[0]) else kwargs.get("closure")
             loss = None
             if closure is not None:
+                watcher.trains([self])
                 with torch.enable_grad():
                     loss = closure()
                 if cls.__name__ == "LBFGS":

@@ -46,6 +46,7 @@ class Shadow(TorchDispatchMode):
         device = kwargs.get("device")
         if FakeTensor not in types and (device is None or device.type != "cuda"):
             return func(*args, **kwargs)
+        self._world.used_gpu = True
         try:
             with threads.one_at_a_time():
                 return self._fake(func, types, args, kwargs)

@@ -41,6 +41,7 @@ class Record:
         self.stand_ins: dict[int, object] = {}  # storage that a pass without gradient would have made, which was not run -> its line
         self.updated: dict[int, int] = {}  # id of an optimizer that stepped within it -> how many parts there were then
         self.begun = False  # a model was called that is trained
+        self._equal: tuple = (0, True)  # how many parts were compared, and whether they were equal
 
     def _has_storage(self, parameter) -> bool:
         """Whether it lies on the device; transforms of torch.func call a model with weights that wrap others, and a lazy weight has no
@@ -219,6 +220,11 @@ class Record:
 
     def equal_parts(self) -> bool:
         """Whether this step is one part, repeated with other data."""
+        if self._equal[0] != len(self.parts):
+            self._equal = len(self.parts), self._compared()
+        return self._equal[1]
+
+    def _compared(self) -> bool:
         if len(self.parts) > 1 and self._given[0] and any(given == self._given[0] for given in self._given[1:len(self.parts)]):
             return False  # the same batch once more, as sharpness-aware minimization has it
         if any(0 < parts < len(self.parts) for parts in self.updated.values()):

@@ -208,6 +208,7 @@ class Watcher:
     def backward(self, run) -> None:
         """`run()` is the script's backward."""
         self.turns.take()
+        self.trains(self.optimizers)
         if self.in_backward or self.stepping and self.record is None:
             return run()
         if self.record is None:
@@ -238,6 +239,13 @@ class Watcher:
             self.last = "step"
             self.boundary()  # without a model and an optimizer each backward ends a step
         return None
+
+    def trains(self, optimizers: list) -> None:
+        """What these optimizers update is about to be trained: all of it on the CPU, where the GPU was never used, ends the run before
+        it computes what nobody asks for."""
+        weights = [p for o in optimizers for group in o.param_groups for p in group["params"]]
+        if self._world.on_gpu and not self._world.used_gpu and weights and all(p.device.type == "cpu" for p in weights):
+            self._world.ends_on_cpu()
 
     def handed_out(self, parameters: list, gradients: list) -> None:
         """Gradients that the script gets from torch.autograd.grad, and no parameter keeps."""
@@ -320,8 +328,7 @@ class Watcher:
         record, self.record = self.record, None
         if record is None or record.is_empty():
             if self._world.on_gpu and self.steps >= 2:
-                self._world.outcome.kind = "on_cpu"
-                self._world.end()
+                self._world.ends_on_cpu()
         else:
             self.records.append(record)
         self._world.progress(f"step {self.steps}")

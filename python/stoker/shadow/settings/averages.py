@@ -23,10 +23,10 @@ class Average:
 def look_for(world, watcher, record) -> list:
     """The averages that the script keeps; they are said as a fact."""
     gc.unfreeze()  # what is frozen is not among the collector's objects
-    kept = Kept(watcher, record)
-    found = _models(record, kept)
+    kept, things = Kept(watcher, record), gc.get_objects()
+    found = _models(record, kept, things)
     if not world.outcome.compiled_at:  # the compiler keeps lists of what it has traced with, which are as large
-        found += _of_tensors(record, kept, set().union(*(average.addresses for average in found)))
+        found += _of_tensors(record, kept, things, set().union(*(average.addresses for average in found)))
     if found:
         kind = "" if found[0].kind == "model" else f" in a {found[0].kind}"
         words = (f"a second copy of the model's weights{kind} (a moving average)" if len(found) == 1 else
@@ -35,15 +35,17 @@ def look_for(world, watcher, record) -> list:
     return found
 
 
-def _models(record, kept) -> list:
+def _models(record, kept, things: list) -> list:
     """Models like one that is trained, which nothing calls and no gradient reaches, and which the step writes."""
     called = {id(module) for root in record.roots for module in root.modules()} | record.called
     found, seen = [], set()
+    kinds = {type(root) for root in record.roots}
+    things = [thing for thing in things if type(thing) in kinds]
     for prefix, root in zip(names.prefixes(record.roots), record.roots):
         shapes = [(name, tuple(p.shape)) for name, p in root.named_parameters()]
         if not shapes or not any(p.requires_grad for p in root.parameters()):
             continue
-        for other in gc.get_objects():
+        for other in things:
             if type(other) is not type(root) or id(other) in called or id(other) in seen:
                 continue
             theirs = list(other.named_parameters())
@@ -55,7 +57,7 @@ def _models(record, kept) -> list:
     return found
 
 
-def _of_tensors(record, kept, known: set) -> list:
+def _of_tensors(record, kept, things: list, known: set) -> list:
     """Dicts and lists in which the script keeps one tensor for each trained parameter of a model."""
     wanted = [(prefix, collections.Counter(tuple(p.shape) for p in root.parameters() if p.requires_grad))
               for prefix, root in zip(names.prefixes(record.roots), record.roots)]
@@ -64,10 +66,13 @@ def _of_tensors(record, kept, known: set) -> list:
     if not wanted:
         return found
     least = min(sum(shapes.values()) for _, shapes in wanted)
-    for holder in gc.get_objects():
+    for holder in things:
         if not issubclass(type(holder), (dict, list)) or len(holder) < least:
             continue
-        tensors = list(holder.values() if isinstance(holder, dict) else holder)
+        values = holder.values() if isinstance(holder, dict) else holder
+        if not issubclass(type(next(iter(values))), torch.Tensor):
+            continue  # most of them: their other elements are not looked at
+        tensors = list(values)
         if not all(isinstance(t, torch.Tensor) for t in tensors):
             continue
         beside = [t for t in tensors if kept.beside_the_step(t)]
