@@ -17,13 +17,13 @@ enum class Unseen : std::uint8_t {
   kNothing,  ///< what ships: fitted on these rows too, where the tables are the ones it was fitted
              ///< on
   kShape,    ///< no row with the operator's shape (or, for whole steps, with the model)
-  kGpu       ///< no row of the GPU
+  kGpu       ///< no row of the chip, on whatever board
 };
 
 /// Coefficient folders that `scripts/fit-timing --folds DIR` made without some of the rows:
 ///   DIR/shapes        cross-fitted: each shape (model) is served by a fit that did not see it
 ///   DIR/models-0, -1  no whole step of that half of the models was seen
-///   DIR/without/GPU   nothing of that GPU (catalogue key) was seen
+///   DIR/without/GPU   nothing of that GPU (catalogue key) and of other boards of its chip was seen
 /// Absent folders mean that nothing was fitted on such rows or that no folds were made; then what
 /// ships has to serve, and the report must say so.
 class Folds {

@@ -83,6 +83,8 @@ TEST(ShippedGpus, AnswerToTheNamesPeopleType) {
       {"NVIDIA RTX A6000", "RTXA6000"},
       {"NVIDIA RTX 6000 Ada Generation", "RTX6000Ada"},
       {"Quadro RTX 6000", "RTX6000-Turing"},
+      {"Quadro RTX 8000", "RTX8000-Turing"},
+      {"Tesla V100S-PCIE-32GB", "V100S-PCIe-32GB"},
       {"NVIDIA GeForce RTX 4070 Ti SUPER", "RTX4070TiSuper"},
       {"rtx 5090", "RTX5090"},
       {"NVIDIA H100 NVL", "H100-NVL-94GB"},
