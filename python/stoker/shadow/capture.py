@@ -12,7 +12,7 @@ from ..errors import CaptureError, NotAffineError, UserCodeError
 from ..polynomial import Dimension, Fitter
 from ..tracing import compiled
 from ..version import VERSION
-from . import hints
+from . import anew, hints
 from .facade.fake_data import FakeData
 from .recording import beside, shares
 from .runs import TIME_LIMIT_S, Runs, TooLongError
@@ -23,6 +23,8 @@ _POINTS = (*protocol.BATCH_POINTS[:2], protocol.BATCH_VERIFIED)
 _FURTHER = {_POINTS: (*protocol.BATCH_POINTS[:3], protocol.BATCH_VERIFIED), (4, 8, 16): (4, 8, 16, 32)}  # where sizes grow with its square
 _OTHER_NAMES = 2  # names that say nothing of a batch, and are tried since they hold its number
 _LEAST_OWN_BYTES = 8 << 20  # less is lost among what Python itself takes
+_ANOTHER = "set another in the script, and ask again"
+_UNEVEN_STEPS = 12  # that are looked at for the largest, where a sampler of the script's own makes batches of any size
 _POWERS = (4, 8, 16)  # for scripts that take no odd batch; the last one verifies
 
 
@@ -99,16 +101,16 @@ class _Capture:
         if outcome.kind == "done":
             return outcome
         if outcome.kind == "on_cpu":
-            raise _OnCpu
+            raise anew.OnCpu
         if outcome.wants_ranks and not self.ranks:
-            raise _WantsRanks
+            raise anew.WantsRanks
         if outcome.compiler_failed:
-            raise _NotCompiled(outcome.compiled_at, outcome.error)
+            raise anew.NotCompiled(outcome.compiled_at, outcome.error)
         if outcome.traceback:
             raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct what the traceback "
                                 "above names" + (outcome.hint or hints.of_outcome(outcome.error)), outcome.traceback)
         if outcome.kind == "no_step" and outcome.starts_processes and not self.inline:
-            raise _TrainsElsewhere
+            raise anew.TrainsElsewhere
         if outcome.kind == "no_step":
             if outcome.starts:
                 site, command = outcome.starts[0]
@@ -132,18 +134,18 @@ class _Capture:
     def _captured(self) -> dict:
         try:
             return self._document()
-        except _WantsRanks:
+        except anew.WantsRanks:
             self.ranks = True
             return self._captured()
-        except _TrainsElsewhere:
+        except anew.TrainsElsewhere:
             self.inline = True
             self.notes.append("the first process that the script starts was followed: its others are taken to do the same")
             return self._captured()
-        except _NotCompiled as why:
+        except anew.NotCompiled as why:
             self.compile, self._saved, self._largest, self._compiler_failed = False, None, None, True
             self.notes.append(f"{why.site}: torch.compile could not be followed ({_short(why)}): the step is the eager one")
             return self._captured()
-        except _OnCpu:
+        except anew.OnCpu:
             self.gpu = None
             self.notes.append(f"{self.label} trains on the CPU: its step was captured there, with what PyTorch does on a CPU")
             return self._document()
@@ -157,7 +159,7 @@ class _Capture:
                 continue
             try:
                 made = self._by_loader(points)
-            except _LoopsOverSamples:
+            except anew.LoopsOverSamples:
                 self._loops = True
                 self.say("other batches than the script's own are not tried: it runs more operators for each sample")
                 break
@@ -185,6 +187,9 @@ class _Capture:
         self._odd_failed = first is None
         if first is None or not any(f.setting == "batch" for f in first.facts):
             return None
+        if first.uneven:
+            own = self._run(replace(self._request(None), most_steps=_UNEVEN_STEPS))[0]
+            return self._of_one_batch(own, own.batch or 1, "its sampler decides how many samples make a batch")
         self._has_loader = True
         self._steps = max(first.steps, 2)
         own = self._in_parts(first, low)
@@ -196,13 +201,13 @@ class _Capture:
             low, high, check = points
         try:
             others = self._others(high, check)
-            _check_loop(points, [first, *others])
+            anew.check_loop(points, [first, *others])
             return self._line_or_square([first, *others], points, "loader", own)
         except TooLongError:
             raise  # in any other way it would take as long
         except (NotAffineError, CaptureError) as error:
             self.say(f"other batches by its DataLoader did not work out ({_short(error)})")
-            self._odd_failed = isinstance(error, NotAffineError) and any(shares.SPREAD in note for note in first.notes)
+            self._odd_failed = isinstance(error, NotAffineError) and any(shares.EXPECTED in note for note in first.notes)
         return None
 
     def _in_parts(self, first: Outcome, low: int) -> Outcome | None:
@@ -422,42 +427,6 @@ def _called(way: str) -> str:
     """What carries the batch, in words."""
     kind, _, name = way.partition(":")
     return f"the {name} written in the code" if kind == "literal" else name
-
-
-class _WantsRanks(Exception):
-    """The script wants the variables that torchrun sets."""
-
-
-class _TrainsElsewhere(Exception):
-    """The script trains in a process that it starts itself."""
-
-
-class _LoopsOverSamples(Exception):
-    """Its operators grow in number with the batch: no file can answer for other batches."""
-
-
-_ANOTHER = "set another in the script, and ask again"
-_MORE_A_SAMPLE = 0.05  # share of the operators of the smallest batch that another sample adds
-
-
-def _check_loop(points, outcomes: list) -> None:
-    """_LoopsOverSamples where operators grow in number along a straight line with the batch, as those of a detector do."""
-    low, high, check = (sum(event[0] == "o" for event in outcome.raw.events) for outcome in outcomes)
-    a, b = (high - low) / (points[1] - points[0]), (check - high) / (points[2] - points[1])
-    if min(a, b) > _MORE_A_SAMPLE * low and max(a, b) < 1.5 * min(a, b):
-        raise _LoopsOverSamples
-
-
-class _NotCompiled(UserCodeError):
-    """torch.compile failed: the script is tried without."""
-
-    def __init__(self, site: str, error: str):
-        super().__init__(error, "")
-        self.site = site
-
-
-class _OnCpu(Exception):
-    """The script trains on the CPU."""
 
 
 def _short(error) -> str:

@@ -73,6 +73,7 @@ class Outcome:
     batch_names: list = field(default_factory=list)  # other ways to replace it, by names that say batch
     other_names: list = field(default_factory=list)  # and by any other name that is given a whole number
     loader_batches: list = field(default_factory=list)  # of the loaders that every step takes a batch from
+    uneven: bool = False  # LoaderFacts.uneven of the loader that the step takes its batch from
     sizes: list = field(default_factory=list)  # of the first model's arguments
     own_bytes: int = 0  # of the host, that the script holds beside its model when it begins to train
     averages: list = field(default_factory=list)  # averages.Average: copies of weights that the loop keeps up to date

@@ -62,4 +62,17 @@ def test_experts_share_the_samples_evenly(answers, name):
     assert ("{'batch': 4}", "64") in rows, "2 of 4 experts for each of 8 rows of a sample"
     assert ("{'batch': 16}", "64") not in rows or name == "SORTED_EXPERTS"
     assert "largest possible" not in notes(doc)
-    assert "as if they were spread evenly" in notes(doc) or name == "SORTED_EXPERTS"
+    assert "that to be expected is taken" in notes(doc) or name == "SORTED_EXPERTS"
+
+
+def test_words_that_are_hidden_by_chance(answers):
+    doc = captured(answers, "HIDDEN_WORDS")
+    rows = {tuple(map(str, shape)) for kind, shape, *_ in doc["types"] if kind == "f32" and len(shape) == 2}
+    assert ("{'batch': 20}", "64") in rows and ("{'batch': 20}", "50") in rows, "15 % of 128 words, of each sentence"
+    assert "that to be expected is taken" in notes(doc) and "largest possible" not in notes(doc)
+
+
+def test_samples_that_lie_on_the_gpu_are_stacked_there(answers):
+    doc = captured(answers, "DATA_THERE")
+    assert (found(doc)["batch"], doc["dimensions"][0]["captured"], doc["dimensions"][0]["default"]) == (20, [3, 5], 20)
+    assert [400 * 64 * 4, "buffer"] in [row[:2] for row in doc["storages"]], "the data set itself"

@@ -27,6 +27,14 @@ def test_batches_of_a_sampler_of_its_own_are_varied(answers, name):
     assert (found(doc)["batch"], doc["dimensions"][0]["degree"], doc["dimensions"][0]["default"]) == (20, 1, 20)
 
 
+def test_batches_of_as_many_samples_as_a_budget_allows_stay_as_they_are(answers):
+    doc = captured(answers, "BUDGET")
+    samples, words = next(row[1] for row in doc["types"] if row[0] == "i64" and len(row[1]) == 2)
+    assert 220 <= samples * words <= 240, "the largest of the first 12, none of which is filled up to the others' sizes"
+    assert (found(doc)["batch"], doc["dimensions"][0]["degree"], doc["dimensions"][0]["default"]) == (samples, 0, samples)
+    assert "its sampler decides how many samples make a batch" in notes(doc)
+
+
 def test_buckets_are_taken_at_their_largest(answers):
     assert "as large as the largest of the first 32" in notes(answers["BUCKETS"])
 

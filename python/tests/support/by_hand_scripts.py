@@ -107,3 +107,23 @@ SORTED_EXPERTS = _EXPERTS % """order = chosen.flatten().argsort()
         parts = x[order // 2].split(F.one_hot(chosen.flatten(), 4).sum(0).tolist())
         made = torch.cat([expert(part) for expert, part in zip(self.experts, parts)])
         out = out.index_add(0, order // 2, made * weights.flatten()[order, None])"""
+
+HIDDEN_WORDS = HEAD + """
+words = nn.Embedding(50, 64).cuda()
+head = nn.Linear(64, 50).cuda()
+optimizer = torch.optim.SGD([*words.parameters(), *head.parameters()], lr=0.1)
+for x, y in DataLoader(TensorDataset(torch.randint(50, (400, 128)), torch.zeros(400)), batch_size=20):
+    x = x.cuda()
+    hidden = torch.rand(x.shape, device="cuda") < 0.15
+    loss = F.cross_entropy(head(words(x.masked_fill(hidden, 0))[hidden]), x[hidden])
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+DATA_THERE = HEAD + """
+model = net()
+there = TensorDataset(*(tensor.cuda() for tensor in data.tensors))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(there, batch_size=20, shuffle=True):
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""

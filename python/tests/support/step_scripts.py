@@ -186,3 +186,26 @@ for epoch in range(20):
         return loss
     optimizer.step(closure)
 """
+
+# As many sentences in a batch as 240 words allow.
+BUDGET = HEAD + """
+rows = [(torch.randint(1, 50, (5 + i % 40,)), i % 3) for i in range(400)]
+class Budget:
+    def __init__(self, words):
+        self.batches, held = [[]], 0
+        for i in sorted(range(400), key=lambda i: len(rows[i][0])):
+            if len(rows[i][0]) * (len(self.batches[-1]) + 1) > words:
+                self.batches.append([])
+            self.batches[-1].append(i)
+        random.Random(1).shuffle(self.batches)
+    def __iter__(self): return iter(self.batches)
+    def __len__(self): return len(self.batches)
+def collate(batch):
+    return nn.utils.rnn.pad_sequence([x for x, _ in batch], batch_first=True), torch.tensor([y for _, y in batch])
+model = nn.Sequential(nn.Embedding(50, 64), nn.Linear(64, 8)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for x, y in DataLoader(rows, batch_sampler=Budget(240), collate_fn=collate):
+        loss = F.cross_entropy(model(x.cuda()).mean(1), y.cuda())
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""

@@ -114,7 +114,11 @@ get_ipython().run_line_magic('matplotlib', 'inline')
 # In[2]:
 
 
-import torch, torch.nn as nn
+import ipywidgets, torch, torch.nn as nn
+class Bar(ipywidgets.HBox):
+    pass
+_, bar, _ = Bar(children=[ipywidgets.HTML(), ipywidgets.IntProgress(min=0, max=20), ipywidgets.HTML()]).children
+bar.value = bar.max
 net = nn.Linear(16, 4).to(torch.device('cuda:0'))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 loader = torch.utils.data.DataLoader([(torch.rand(16), 1) for _ in range(200)], batch_size=20)

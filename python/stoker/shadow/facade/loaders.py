@@ -32,6 +32,7 @@ class LoaderFacts:
     site: sites.Site
     data: object = None
     start: str = "fork"
+    uneven: bool = False  # a sampler of the script's own decides how many samples make a batch, as one of equal durations
 
 
 def install(world) -> None:
@@ -157,7 +158,8 @@ def _look_at_batches(world, sampler, facts) -> None:
     except Exception:
         return  # the loop that asks for them shows why
     facts.batch = max(sizes, default=None)
-    if len(set(sizes)) > 1:
+    facts.uneven = sum(size < facts.batch for size in sizes) > 1  # one alone is what is left of an epoch
+    if len(set(sizes)) > 1 and not facts.uneven:
         world.note(f"{facts.site}: batches of {min(sizes)} to {max(sizes)} samples: the largest of the first {len(sizes)} is taken")
 
 

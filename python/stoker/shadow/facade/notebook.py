@@ -47,7 +47,10 @@ class Shell:
 
 
 class _Nothing:
-    """Whatever is called or asked of it gives it again."""
+    """Whatever is called or asked of it gives it again, but for what it was made with."""
+
+    def __init__(self, *_, **given):
+        self.__dict__.update(given)
 
     def __call__(self, *_, **__):
         return self
@@ -76,7 +79,9 @@ class _Quiet(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Nothing()
+        made = type(name, (_Nothing,), {}) if name[:1].isupper() else _Nothing()  # a widget's class, of which others are derived
+        setattr(self, name, made)
+        return made
 
 
 def _displays() -> None:

@@ -163,9 +163,9 @@ class Shadow(TorchDispatchMode):
         self._world.note(f"{where}: the size of what {func._opname} gives depends on values: the largest possible was taken")
 
     def note_spread(self, func) -> None:
-        """Says that the size of a result follows from choices, of which none is more likely than another."""
-        self._world.note(f"{sites.here()}: the size of what {func._opname} gives depends on choices: {shares.SPREAD}; where they "
-                         "crowd, as before a router has learnt, memory and time grow")
+        """Says that the size of a result follows from choices or from chance."""
+        self._world.note(f"{sites.here()}: the size of what {func._opname} gives depends on choices or chance: {shares.EXPECTED}; where "
+                         "choices crowd, as before a router has learnt, memory and time grow")
 
     def _read(self, name: str, tensor, answer) -> None:
         dtype = str(getattr(tensor, "dtype", "")).removeprefix("torch.")

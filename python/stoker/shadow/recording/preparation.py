@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .updates import PRODUCTS
 
+_STACKS = {"aten::stack", "aten::cat"}
 _LAYERS = {func.name() for func in PRODUCTS} | {"aten::embedding"}
 
 
@@ -40,7 +41,9 @@ def layers(events: list) -> int:
 
 
 def _without_views(event):
-    """Views that the host took before are the loader's, one for each sample of a batch."""
+    """Views that the host took before are the loader's, one for each sample of a batch, which are stacked where the data is there."""
+    if event[0] == "o" and event[1] in _STACKS and len(event[5]) > 1 and len({(t[1], t[3]) for t in event[5]}) == 1:
+        event = (*event[:5], ((*event[6][0][:3], event[5][0][3]),), *event[6:])
     if event[0] != "o" or "v" not in event[7]:
         return event
     return (*event[:7], {key: value for key, value in event[7].items() if key != "v"})

@@ -17,7 +17,7 @@ def _is_mask(tensor) -> bool:
 
 def _real(shadow, tensor):
     """The values of a tensor, where they are known and the sizes that follow from them are wanted."""
-    return None if shadow._world.request.bounded else values.real(tensor)
+    return None if shadow._world.request.bounded or shares.of(tensor) is not None else values.real(tensor)
 
 
 def _empty(shadow, shape, dtype, like):
@@ -26,8 +26,9 @@ def _empty(shadow, shape, dtype, like):
 
 
 def _spread(shadow, func, mask) -> int | None:
-    """How many hold of a mask that follows from choices, which is said."""
-    count = shares.count(mask)
+    """How many hold of a mask that follows from choices or from chance, which is said."""
+    record = shadow._world.watcher.record
+    count = shares.count(mask, record.batch if record is not None else None)
     if count is not None:
         shadow.note_spread(func)
     return count

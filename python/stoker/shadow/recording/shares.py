@@ -1,5 +1,5 @@
-"""How large a part of a mask holds that follows from choices, as a router among experts makes them: each is taken for as likely as
-any other, so that sizes which follow from the mask are those of a balanced router.
+"""How large a part of a mask holds that follows from choices, as a router among experts makes them, or from chance, as one that hides
+words: each choice is taken for as likely as any other, so that sizes which follow from the mask are those to be expected.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from torch._subclasses.fake_tensor import FakeTensor
 from . import values
 
 _CHOICES = {"topk": 1, "max": 1, "min": 1, "sort": 1, "argmax": 0, "argmin": 0, "argsort": 0, "multinomial": 0}  # and which result they are
+_ROUNDING = 1e-6
+_EVEN = ("rand", "rand_like", "uniform")  # numbers between 0 and 1
 _KEEP = {"detach", "alias", "view", "_unsafe_view", "reshape", "_reshape_alias", "expand", "clone", "select", "slice", "squeeze",
          "unsqueeze", "permute", "t", "transpose", "_to_copy", "split", "split_with_sizes", "unbind", "lift_fresh", "gt", "ne"}
-SPREAD = "it is taken as if they were spread evenly over all that there are"
+EXPECTED = "that to be expected is taken"
+_FEWEST = 8  # that hold of a sample, from which on they are rounded up for each: sizes then follow the batch
 
 
 def of(tensor) -> float | None:
@@ -22,10 +25,14 @@ def of(tensor) -> float | None:
     return _get(tensor, "share")
 
 
-def count(mask) -> int | None:
+def count(mask, batch: int | None) -> int | None:
     """How many elements of the mask hold, at least one."""
     share = of(mask)
-    return None if share is None else max(1, math.ceil(share * mask.numel() - 1e-6))
+    if share is None:
+        return None
+    if batch and mask.numel() % batch == 0 and share * mask.numel() >= _FEWEST * batch:
+        return math.ceil(share * mask.numel() / batch - _ROUNDING) * batch
+    return max(1, math.ceil(share * mask.numel() - _ROUNDING))
 
 
 def follow(func, args, out) -> None:
@@ -35,6 +42,12 @@ def follow(func, args, out) -> None:
         _choose(name, args, out)
     elif name in ("eq", "ne") and (among := _get(args[0], "among") or _get(args[1], "among")):
         _set(out, "share", 1 / among if name == "eq" else 1 - 1 / among)
+    elif name in _EVEN and (name != "uniform" or args[1:] in ((), (0.0, 1.0))):
+        _set(out, "even", True)
+    elif name in ("lt", "le", "gt", "ge") and _get(args[0], "even") and isinstance(args[1], (int, float)):
+        _set(out, "share", args[1] if name in ("lt", "le") else 1 - args[1])
+    elif name == "bernoulli" and out.numel() and isinstance(chance := args[1] if len(args) > 1 else values.known(args[0]), (int, float)):
+        _set(out, "share", chance)
     elif name == "scatter" and len(args) > 3 and values.assumed(args[3]) == 1:  # ones among zeros, as one_hot makes them
         _set(out, "share", args[2].numel() / max(1, out.numel()))
     elif name in ("any", "all", "sum") and (share := of(args[0])) is not None:
@@ -46,7 +59,7 @@ def follow(func, args, out) -> None:
     elif name in ("bitwise_and", "logical_and") and None not in (shares := (of(args[0]), of(args[1]))):
         _set(out, "share", math.prod(shares))
     elif name in _KEEP and args and (name not in ("gt", "ne") or not isinstance(args[1], torch.Tensor) and args[1] == 0):
-        for kind in ("among", "share"):
+        for kind in ("among", "share", "even"):
             if (value := _get(args[0], kind)) is not None:
                 for part in out if isinstance(out, (tuple, list)) else (out,):
                     _set(part, kind, value)

@@ -54,6 +54,10 @@ def collect(world, watcher, record) -> None:
     if record.loader is not None:
         _loader(world, min(together, key=lambda facts: facts.batch) if len(set(outcome.loader_batches)) > 1 else record.loader)
         _validation(world, record.loader, watcher.loaders_of_steps)
+        if record.loader.uneven:
+            outcome.uneven, outcome.batch = True, record.batch
+            words = f"batches of up to {record.loader.batch} samples, {record.batch} in this step"
+            world.found("batch", record.batch, words, record.loader.site)
     parts = record.backwards
     if parts > 1 and record.equal_parts():
         world.found("accumulate", parts, f"gradients of {parts} batches accumulated", watcher.backward_at)
