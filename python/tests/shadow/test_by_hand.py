@@ -76,3 +76,15 @@ def test_samples_that_lie_on_the_gpu_are_stacked_there(answers):
     doc = captured(answers, "DATA_THERE")
     assert (found(doc)["batch"], doc["dimensions"][0]["captured"], doc["dimensions"][0]["default"]) == (20, [3, 5], 20)
     assert [400 * 64 * 4, "buffer"] in [row[:2] for row in doc["storages"]], "the data set itself"
+
+
+def test_twins_that_are_updated_one_after_the_other_accumulate_nothing(answers):
+    doc = captured(answers, "TWINS")
+    assert len(gradient_bytes(doc)) == 4 and "accumulate" not in found(doc)
+    assert (found(doc)["batch"], doc["dimensions"][0]["captured"]) == (48, [3, 5])
+
+
+def test_what_the_forward_moves_to_the_host_comes_back_in_the_backward(answers):
+    doc = captured(answers, "MOVED_TO_HOST")
+    inputs = [row for row in doc["storages"] if row[1] == "input"]
+    assert len(inputs) == 2 and "is moved to the host" in notes(doc)

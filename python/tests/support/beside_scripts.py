@@ -45,6 +45,10 @@ for x, y in DataLoader(data, batch_size=20):
 """
 
 AVERAGES = HEAD + """
+class Lazy(dict):
+    def values(self): raise SystemExit("all of a library is imported")
+    __len__ = __iter__ = values
+lazy = Lazy({i: i for i in range(100)})
 model = net()
 fast, slow = copy.deepcopy(model), copy.deepcopy(model)
 shadow = {name: tensor.clone().detach() for name, tensor in model.state_dict().items()}

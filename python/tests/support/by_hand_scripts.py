@@ -127,3 +127,29 @@ for x, y in DataLoader(there, batch_size=20, shuffle=True):
     loss = F.cross_entropy(model(x), y)
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+
+# Critics of one kind have an optimizer each, and take a batch from a memory.
+TWINS = HEAD + """
+class Memory:
+    def __init__(self): self.states, self.returns = torch.rand(1000, 64).cuda(), torch.rand(1000, 1).cuda()
+    def sample(self, count):
+        chosen = torch.randint(1000, (count,)).cuda()
+        return self.states[chosen], self.returns[chosen]
+memory = Memory()
+critics = [nn.Linear(64, 1).cuda() for _ in range(2)]
+both = [torch.optim.Adam(critic.parameters()) for critic in critics]
+for i in range(10):
+    states, returns = memory.sample(48)
+    for critic, optimizer in zip(critics, both):
+        loss = F.mse_loss(critic(states), returns)
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+MOVED_TO_HOST = HEAD + """
+model = nn.Sequential(nn.Linear(64, 512), nn.Sigmoid(), nn.Linear(512, 512), nn.Sigmoid(), nn.Linear(512, 8)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=20):
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        loss = F.cross_entropy(model(x.cuda()), y.cuda())
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""

@@ -20,6 +20,7 @@ def install(world) -> None:
     _clipping(world)
     _autocast(world)
     _printing(world)
+    _moved_to_host(world)
 
 
 _RUN = ("Muon",)  # PyTorch's own optimizers whose step runs for what it multiplies
@@ -246,6 +247,18 @@ def _autocast(world) -> None:
         return None if passed_over else leave(self, *exception)
 
     autocast.__enter__, autocast.__exit__ = __enter__, __exit__
+
+
+def _moved_to_host(world) -> None:
+    """torch.autograd.graph.save_on_cpu, whose tensors leave the GPU between the forward and the backward."""
+    original = torch.autograd.graph.save_on_cpu.__init__
+
+    def __init__(self, *args, **kwargs):
+        if world.on_gpu:
+            world.note(f"{sites.here(2)}: what the forward saves is moved to the host: the step is timed without these copies")
+        original(self, *args, **kwargs)
+
+    torch.autograd.graph.save_on_cpu.__init__ = __init__
 
 
 def _printing(world) -> None:

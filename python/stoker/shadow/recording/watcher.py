@@ -14,54 +14,16 @@ import weakref
 import torch
 
 from ...plain import counted
-from ...tracing import operators
-from ...tracing.recorder import Recorder
 from .. import sites
 from ..world import anonymous_bytes
 from . import segment, threads, updates
+from .script_recorder import ScriptRecorder
 
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
 _SOME_STEPS, _LONG_S = 3, 40.0  # of a script whose steps take long, so many are enough: CPU seconds of the run
 _MORE = 0.03  # share of operators from which on another step is said to differ
 _BESIDE = 0.1  # share of a step's operators from which on others beside it are told
 _ENOUGH_PARTS = 2  # equal parts, after which further ones are only counted
-
-
-class ScriptRecorder(Recorder):
-    """A recorder that knows batches which were copied to the device before it began."""
-
-    def __init__(self, device_type: str, copied: dict):
-        super().__init__(device_type)
-        self._copied = copied
-        self.homes: dict[int, int] = {}  # id of a parameter -> its storage when its model was called; later ones get another
-        self._waited_for: dict[int, list] = {}  # address of a storage that no operator has read yet -> parameters that live there
-
-    def add_storage(self, tensor, kind: str, byte_count: int | None = None) -> int:
-        if kind == "buffer":
-            reference = self._copied.get(tensor.untyped_storage()._cdata)
-            if reference is not None and reference() is not None:
-                kind = "input"
-        number = super().add_storage(tensor, kind, byte_count)
-        for parameter, reference in self._waited_for.pop(tensor.untyped_storage()._cdata, ()):
-            if reference() is not None:
-                self.homes[parameter] = number
-        return number
-
-    def lives_here(self, parameter) -> None:
-        """Notes which storage the parameter has, without a number for one that no operator has read."""
-        storage, number = parameter.untyped_storage(), self.storage_id(parameter)
-        if number is None:
-            self._waited_for.setdefault(storage._cdata, []).append((id(parameter), weakref.ref(storage)))
-        else:
-            self.homes[id(parameter)] = number
-
-    def _record(self, func, args, kwargs, out) -> None:
-        """A sparse tensor, for which a dense one stands, holds its indices and values alone."""
-        super()._record(func, args, kwargs, out)
-        if func is torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors.default:
-            number = self.storage_id(out)
-            if number is not None:
-                self.bytes[number] = sum(t.untyped_storage().nbytes() for t in operators.tensors(args))
 
 
 def _on_the_device() -> list:
@@ -76,7 +38,7 @@ class Watcher:
     def __init__(self, world):
         self._world = world
         self.turns = threads.Turns(self)
-        self._recorder: Recorder | None = None
+        self._recorder: ScriptRecorder | None = None
         self.depth = 0  # of modules that are running
         self.in_backward = False
         self.optimizers: list = []  # all that were made
@@ -98,7 +60,7 @@ class Watcher:
         self.loaders_of_steps: set[int] = set()  # ids of facts of loaders that gave a batch once a step was over
         self.loaders_now: list = []  # facts of loaders that gave a batch since the last step
         self.loaders_of_all: list | None = None  # facts of those that gave one in each step but the first
-        self._kept: Recorder | None = None
+        self._kept: ScriptRecorder | None = None
         self.backward_at = sites.Site()
         self.dropped = True  # there are no gradients of the step before
         self.zeroed_between: sites.Site | None = None  # where zero_grad stands between a forward and its backward
@@ -110,7 +72,7 @@ class Watcher:
     # -- recording -------------------------------------------------------------------------------------------------
 
     @property
-    def recorder(self) -> Recorder | None:
+    def recorder(self) -> ScriptRecorder | None:
         """What records the step; None between steps, and in threads beside the one that trains."""
         return self._recorder if self.turns.here() else None
 
@@ -432,7 +394,10 @@ class Watcher:
         self.recorder.events.append(("s", reason))
 
     def copied_in(self, func, args, kwargs, out) -> None:
-        """A tensor of the host was copied to the device: within a module an operator, else an input of the step."""
+        """A tensor of the host was copied to the device: within a module or a backward an operator, else an input of the step."""
+        if self.in_backward and self.recorder is not None:
+            self.recorder._record(func, args, kwargs, out)  # what was moved to the host when the forward had saved it
+            return
         if not self.depth or not self.turns.here():
             self.last = "load" if self.turns.here() else self.last
             storage = out.untyped_storage()

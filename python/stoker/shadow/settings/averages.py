@@ -67,12 +67,14 @@ def _of_tensors(record, kept, things: list, known: set) -> list:
         return found
     least = min(sum(shapes.values()) for _, shapes in wanted)
     for holder in things:
-        if not issubclass(type(holder), (dict, list)) or len(holder) < least:
+        # Methods of the built-in types: those of a library's own, such as a table of all models that are there, import what they give.
+        kind = next((kind for kind in (dict, list) if issubclass(type(holder), kind)), None)
+        if kind is None or kind.__len__(holder) < least:
             continue
-        values = holder.values() if isinstance(holder, dict) else holder
-        if not issubclass(type(next(iter(values))), torch.Tensor):
+        values = dict.values if kind is dict else list.__iter__
+        if not issubclass(type(next(iter(values(holder)))), torch.Tensor):
             continue  # most of them: their other elements are not looked at
-        tensors = list(values)
+        tensors = list(values(holder))
         if not all(isinstance(t, torch.Tensor) for t in tensors):
             continue
         beside = [t for t in tensors if kept.beside_the_step(t)]
@@ -82,7 +84,7 @@ def _of_tensors(record, kept, things: list, known: set) -> list:
         if of is None or addresses & known:
             continue
         known |= addresses
-        found.append(Average(of, "dict" if isinstance(holder, dict) else "list", addresses))
+        found.append(Average(of, kind.__name__, addresses))
     return found
 
 

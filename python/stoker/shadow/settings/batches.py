@@ -15,6 +15,7 @@ _LIKE_BATCH = re.compile(r"(batch|^bsz?$|^bs_|_bs$|^mbs$)", re.I)
 # What makes tensors of a size that is written out, and what gives them one: of made-up data the batch is often named nowhere.
 _MAKERS = {"randn", "rand", "zeros", "ones", "empty", "full", "randint", "normal", "new_zeros", "new_ones", "new_empty", "new_full"}
 _SHAPERS = {"view", "reshape", "expand"}
+_GIVERS = {"sample", "sample_batch", "get_batch", "next_batch"}  # of a batch from a store of the script's own
 _BEFORE_SIZE = {"randint", "normal", "full", "new_full"}  # numbers that stand by themselves are no sizes there
 _UNLIKE_BATCH = re.compile(r"(eval|test|val|num_batch|n_batch|batches|log|print|interval)", re.I)
 
@@ -160,7 +161,7 @@ def _given_by_position(tree):
 
 def _written_sizes(tree):
     """(number's node, how to replace it) of first sizes that are written out: `torch.randn(64, 3, 224, 224)`, `labels.view(64)`,
-    `range(0, n, 64)`, `data[i:i + 64]`."""
+    `range(0, n, 64)`, `data[i:i + 64]`, `memory.sample(64)`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             number, put = _first_size(node)
@@ -176,7 +177,7 @@ def _first_size(call) -> tuple:
     called = getattr(call.func, "attr", getattr(call.func, "id", ""))
     if called == "range" and len(call.args) == 3:
         return call.args[2], _at(call.args, 2)
-    if called not in _MAKERS | _SHAPERS:
+    if called not in _MAKERS | _SHAPERS | _GIVERS:
         return None, None
     given = [(value, _at(call.args, k)) for k, value in enumerate(call.args)]
     given += [(one.value, _at(one, "value")) for one in call.keywords if one.arg == "size"]
