@@ -49,3 +49,21 @@ def test_the_bench_adds_the_offsets_that_the_fit_takes_out(monkeypatch):
     text = (SCRIPTS.parent / "bench/accuracy/time/row_offset.cc").read_text()
     spans = {gpu: float(span) for gpu, span in re.findall(r'\{"([^"]+)", (\d+)\}', text)}
     assert spans == part(monkeypatch, "operator_rows").OFFSET_US
+
+
+def test_only_shares_of_the_data_sheet_end_at_it(monkeypatch):
+    common = part(monkeypatch, "common")
+    assert common.most("gemm.compute") == common.most("softmax.memory") == 1.0
+    assert common.most("winograd.memory") == 10.0
+    assert all(common.most(name) == math.inf for name in ("host.library_us", "power.pj_8nm", "kernel.floor_us", "speed.Xeon"))
+    found = common.descend(lambda patch: abs(math.log(patch["host.library_us"] / 30)), {"host.library_us": 24.0}, step=0.2, least=0.001)
+    assert found["host.library_us"] == pytest.approx(30, rel=0.01)
+
+
+def test_a_pull_keeps_what_rows_do_not_tell_at_its_start(monkeypatch):
+    operators = part(monkeypatch, "operators")
+    times = operators.Times.__new__(operators.Times)
+    times.measured, times.predict = [1.0], lambda patch: [1.0]
+    start = {"winograd.memory": 0.8}
+    assert times.loss(start, start) == 0
+    assert times.loss({"winograd.memory": 0.8 * math.e}, start) == pytest.approx(operators.PULL)
