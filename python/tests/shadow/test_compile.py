@@ -62,3 +62,12 @@ def test_what_cannot_be_followed_is_taken_eagerly_and_said(tmp_path, on_cuda):
     assert code == 0, said
     assert found(doc)["compile"] is False and doc["compiled"] == {"by": "nothing", "graphs": 0}
     assert any("could not be followed" in note for note in doc["diagnostics"]["unfaithful"])
+
+
+def test_what_rests_beside_a_compiled_step_is_counted_without_what_the_compiler_keeps(tmp_path, on_cuda):
+    text = scripts.COMPILED.replace("for x, y in data:", """average = [p.detach().clone() for p in model.parameters()]
+rests = torch.zeros(1000, 1000, device=device)
+for x, y in data:""")
+    doc = captured(tmp_path, text + "    with torch.no_grad():\n        [a.lerp_(p, 0.1) for a, p in zip(average, model.parameters())]\n")
+    assert found(doc)["ema"] is True and found(doc)["resident"] == 4_000_000
+    assert doc["training"] == {"ema": True}

@@ -83,6 +83,18 @@ thread.start()
 assert F.scaled_dot_product_attention == before
 """ + STEPS
 
+# As a library's mapping from names to classes, each of which is imported when it is asked for.
+LAZY = HEAD + """
+import collections
+class Lazy(collections.OrderedDict):
+    def __len__(self):
+        return 500
+    def values(self):
+        raise ValueError("nobody asked for them")
+    __iter__ = items = values
+lazy, names = Lazy(), [Lazy()]
+""" + STEPS
+
 FAILS = HEAD + "model(*batch()).no_such_method()\n"
 
 # Batches of three of which the script wants none: it may run with its own.
@@ -119,8 +131,9 @@ def captured(folder, text):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_a_script_without_a_loader_is_run_once_as_it_is(tmp_path, on_cuda):
-    answer = captured(tmp_path, THREAD)
+@pytest.mark.parametrize("text", [THREAD, LAZY])
+def test_a_script_without_a_loader_is_run_once_as_it_is(tmp_path, on_cuda, text):
+    answer = captured(tmp_path, text)
     assert answer["said"] == ""
     assert answer["asked"] == [[3, "loader", False], *([batch, "variable:batch_size", False] for batch in (3, 5, 8))]
     assert answer["doc"]["dimensions"][0]["default"] == 4

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/text.h"
 #include "lower/loop/untrained.h"
@@ -17,10 +18,14 @@ using namespace layout;
 
 constexpr std::size_t kMostAdvice = 4;
 
-/// A well-known data set of the kind that the model takes.
+/// ", or openwebtext-tokens by name": well-known data sets of the kind that the model takes, where
+/// that is known.
 std::string likely_data(const ReportContext& context) {
-  if (context.sample_word == "img") return "imagenet, coco, cifar10";
-  return context.sample_word == "seq" ? "openwebtext-tokens" : "librispeech";
+  std::string_view names;
+  if (context.sample_word == "img") names = "imagenet, coco, cifar10";
+  if (context.sample_word == "seq") names = "openwebtext-tokens";
+  if (context.sample_word == "recording") names = "librispeech";
+  return names.empty() ? std::string() : fmt::format(", or {} by name", names);
 }
 
 std::string headline(const Plan& plan, const ReportContext& context) {
@@ -47,7 +52,7 @@ std::string headline(const Plan& plan, const ReportContext& context) {
                         context.cpu ? "" : " on the GPU", human_time(f.input.loader.wait),
                         human_time(f.input.loader.first_batch));
   } else {
-    text += "; input not checked: --data DIR, or " + likely_data(context) + " by name";
+    text += "; input not checked: --data DIR" + likely_data(context);
   }
   return text + "\n  " + limit_words(f, context) + "\n";
 }

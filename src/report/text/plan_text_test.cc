@@ -71,6 +71,11 @@ TEST(PlanText, AnEpochWithItsMoneyAndElectricity) {
       << said(p, context);
   context.sample_word = "seq";
   EXPECT_TRUE(has(said(p, context), "; 192,000 seqs: 10 min 00 s an epoch"));
+  EXPECT_TRUE(has(said(p, context), "--data DIR, or openwebtext-tokens by name Limited"));
+  context.sample_word = "recording";
+  EXPECT_TRUE(has(said(p, context), "--data DIR, or librispeech by name Limited"));
+  context.sample_word = "sample";  // of a script: nothing tells what it is
+  EXPECT_TRUE(has(said(p, context), "input not checked: --data DIR Limited")) << said(p, context);
 }
 
 TEST(PlanText, OneRowForEachNumberOfGpus) {

@@ -104,7 +104,10 @@ TEST(CpuStep, TheSecondHalfOfACallIsNotDispatched) {
 TEST(CpuStep, BandsAreWideWithoutRowsAndNarrowWithThem) {
   Machine m = machine();
   const StepTime bare = predict_step(small_program(), m, Coefficients(), {.threads = 1});
-  EXPECT_GT(bare.band.above, 0.5);
+  const double longest = std::exp(1.645 * 0.66), shortest = std::exp(-1.645 * 0.3);
+  EXPECT_GT(1 + bare.band.above, longest) << "nine scripts took 0.94 to 2.7 times as long";
+  EXPECT_LT(1 - bare.band.below, shortest);
+  EXPECT_GT(1 - bare.band.below, shortest / 2) << "none was much shorter";
   EXPECT_NE(bare.basis.find("data sheet alone"), std::string::npos) << bare.basis;
   auto calibration = std::make_shared<Calibration>();
   calibration->figures = {{"forward_us", 0, 6, 0, ""}};

@@ -13,7 +13,7 @@ import sys
 
 from .. import sites
 from ..settings import batch_names
-from . import distributed_parts, kernels, loggers, nvidia, saved_tensors, unmodelled
+from . import distributed_parts, downloads, kernels, loggers, nvidia, saved_tensors, unmodelled
 
 # Functions that write a file beneath Python, where no overlay sees it.
 _BENEATH = {"torchvision.io": ("write_png", "write_jpeg", "write_video", "write_file"), "soundfile": ("write",), "torchaudio": ("save",),
@@ -40,7 +40,7 @@ def install(world, overlay) -> None:
         hooks |= {"pynvml": lambda m: nvidia.nvml(world, m), "triton.runtime.jit": lambda m: kernels.launches(world, m),
                   "triton.runtime.autotuner": lambda m: kernels.untuned(m)}
         kernels.install(world)
-    hooks |= loggers.hooks(world) | unmodelled.hooks(world) | distributed_parts.hooks(world)
+    hooks |= downloads.hooks(world) | loggers.hooks(world) | unmodelled.hooks(world) | distributed_parts.hooks(world)
     batch_names.install(world, hooks)
     for name in [name for name in hooks if name in sys.modules]:
         hooks.pop(name)(sys.modules[name])

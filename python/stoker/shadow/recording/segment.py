@@ -369,9 +369,9 @@ class _Builder:
             if self.kinds[s] == "transient":
                 lasts = alive_for_long and s not in later and s not in gradients
                 self.kinds[s] = "gradient" if s in gradients else "persistent" if lasts else "output"
-        used = self._used()
+        known = made | self._used()
         self.events = [e for e in self._phases() if not (e[0] == "a" and self.kinds[e[1]] in _HOST_KINDS) and not (
-            e[0] == "f" and (e[1] not in made or self.kinds[e[1]] in _HOST_KINDS)) and not (e[0] in "af" and e[1] not in made | used)]
+            e[0] == "f" and (e[1] not in made or self.kinds[e[1]] in _HOST_KINDS)) and not (e[0] in "af" and e[1] not in known)]
 
     def _phases(self) -> list:
         """Each phase once and in order: forward at the first model, loss after the last one before a backward."""

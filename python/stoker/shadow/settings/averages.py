@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from ..recording import names
+from . import variables
 
 
 @dataclass
@@ -25,8 +26,9 @@ def look_for(world, watcher, record) -> list:
     gc.unfreeze()  # what is frozen is not among the collector's objects
     kept, things = Kept(watcher, record), gc.get_objects()
     found = _models(record, kept, things)
-    if not world.outcome.compiled_at:  # the compiler keeps lists of what it has traced with, which are as large
-        found += _of_tensors(record, kept, things, set().union(*(average.addresses for average in found)))
+    if world.outcome.compiled_at:
+        things = variables.walk()[0]  # the compiler keeps lists of what it has traced with, which are as large
+    found += _of_tensors(record, kept, things, set().union(*(average.addresses for average in found)))
     if found:
         kind = "" if found[0].kind == "model" else f" in a {found[0].kind}"
         words = (f"a second copy of the model's weights{kind} (a moving average)" if len(found) == 1 else
@@ -67,14 +69,11 @@ def _of_tensors(record, kept, things: list, known: set) -> list:
         return found
     least = min(sum(shapes.values()) for _, shapes in wanted)
     for holder in things:
-        # Methods of the built-in types: those of a library's own, such as a table of all models that are there, import what they give.
-        kind = next((kind for kind in (dict, list) if issubclass(type(holder), kind)), None)
-        if kind is None or kind.__len__(holder) < least:
+        if not issubclass(type(holder), (dict, list)) or variables.count(holder) < least:
             continue
-        values = dict.values if kind is dict else list.__iter__
-        if not issubclass(type(next(iter(values(holder)))), torch.Tensor):
+        if not issubclass(type(next(variables.elements(holder))), torch.Tensor):
             continue  # most of them: their other elements are not looked at
-        tensors = list(values(holder))
+        tensors = list(variables.elements(holder))
         if not all(isinstance(t, torch.Tensor) for t in tensors):
             continue
         beside = [t for t in tensors if kept.beside_the_step(t)]
@@ -84,7 +83,7 @@ def _of_tensors(record, kept, things: list, known: set) -> list:
         if of is None or addresses & known:
             continue
         known |= addresses
-        found.append(Average(of, kind.__name__, addresses))
+        found.append(Average(of, "dict" if issubclass(type(holder), dict) else "list", addresses))
     return found
 
 

@@ -11,7 +11,7 @@ import types
 
 import torch
 
-from ... import standins, training
+from ... import standins, training, whose
 from ...plain import counted
 from ...sources import version_file
 from ...tracing import operators
@@ -91,7 +91,7 @@ def build_bytes(for_gpus: bool, with_compiler: bool) -> int:
 def own_files(script: str) -> list:
     """Files of the user's own that were read to run the script, and one of each library that changes with its version:
     [path, bytes, time of the last change in ns]."""
-    files = {os.path.realpath(script)} | {os.path.realpath(path) for path in manners.READ}
+    files = {os.path.realpath(script)} | {os.path.realpath(path) for path in manners.READ if not whose.is_ours(path)}
     files |= {path for path in (version_file(name) for name in ("torch", *LIBRARIES) if name in sys.modules) if path}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)

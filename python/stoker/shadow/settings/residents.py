@@ -10,6 +10,7 @@ import torch
 from ...tracing.recorder import DTYPES
 from ..sites import Site
 from ..world import Fact
+from . import variables
 from .averages import Kept, address_of
 
 _LEAST_BYTES = 1 << 20  # less is lost among what the allocator keeps anyway
@@ -22,7 +23,7 @@ def look_for(world, watcher, record) -> None:
     kept = Kept(watcher, record)
     known = set().union(*(average.addresses for average in world.outcome.averages))
     found: dict[int, torch.Tensor] = {}
-    owned = _of_modules() if world.outcome.compiled_at else None  # a compiler keeps the tensors that it has traced with
+    owned = _of_the_script() if world.outcome.compiled_at else None  # a compiler keeps the tensors that it has traced with
     # What came since the newest step began, such as the results of a part that was only counted, is gone in the next.
     early = _addresses(watcher.standing_at_first)
     for tensor in (reference() for reference in watcher.standing):
@@ -45,12 +46,13 @@ def _addresses(references) -> set:
     return {address_of(tensor) for tensor in (reference() for reference in references) if tensor is not None}
 
 
-def _of_modules() -> set:
-    """Addresses of what the networks hold, but for graphs that a compiler has traced."""
+def _of_the_script() -> set:
+    """Addresses of what the script's variables lead to, and of what networks hold, but for graphs that a compiler has traced."""
     gc.unfreeze()  # what is frozen is not among the collector's objects
     kinds = ((thing, type(thing)) for thing in gc.get_objects())
     modules = [thing for thing, kind in kinds if issubclass(kind, torch.nn.Module) and not issubclass(kind, torch.fx.GraphModule)]
-    return {address_of(tensor) for module in modules for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False))}
+    return {address_of(t) for t in variables.walk()[1]} | {
+        address_of(t) for module in modules for t in (*module.parameters(recurse=False), *module.buffers(recurse=False))}
 
 
 def _grown(watcher, record, kept, known: set) -> int:
