@@ -88,3 +88,9 @@ def test_what_the_forward_moves_to_the_host_comes_back_in_the_backward(answers):
     doc = captured(answers, "MOVED_TO_HOST")
     inputs = [row for row in doc["storages"] if row[1] == "input"]
     assert len(inputs) == 2 and "is moved to the host" in notes(doc)
+
+
+def test_networks_that_are_switched_off_in_turns_are_all_trained(answers):
+    doc = captured(answers, "TOGGLED")
+    assert sorted(gradient_bytes(doc)) == sorted(4 * n for n in (16 * 64, 64, 64 * 32, 32, 32 * 8, 8))
+    assert (found(doc)["batch"], doc["dimensions"][0]["captured"]) == (20, [3, 5])

@@ -153,3 +153,16 @@ for x, y in DataLoader(data, batch_size=20):
         loss = F.cross_entropy(model(x.cuda()), y.cuda())
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+
+# Each network is switched off in the other's turn, and drops its gradients at the end of its own.
+TOGGLED = HEAD + """
+maker, judge = nn.Linear(16, 64).cuda(), net()
+both = [torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters())]
+def turn(own, other, optimizer, loss_of):
+    own.requires_grad_(True); other.requires_grad_(False)
+    loss_of().backward(); optimizer.step(); optimizer.zero_grad()
+for x, y in DataLoader(data, batch_size=20):
+    noise = torch.rand(len(x), 16).cuda()
+    turn(maker, judge, both[0], lambda: -judge(maker(noise)).mean())
+    turn(judge, maker, both[1], lambda: judge(maker(noise)).mean() - judge(x.cuda()).mean())
+"""

@@ -148,6 +148,13 @@ void take_switch(RunRequest& r, const ScriptFinding& finding, bool cpu) {
   if (name == "bucket-view") r.job.bucket_view |= on && (!alone || r.job.ddp_alone);
 }
 
+/// A step file of a script is asked about in its own precision, which overrules nothing.
+bool asks_for_its_precision(const RunRequest& asked, const ScriptFinding& finding) {
+  return finding.setting == "precision" &&
+         std::any_of(asked.precisions.begin(), asked.precisions.end(),
+                     [&](Precision p) { return capture_precision(p) == finding.text; });
+}
+
 }  // namespace
 
 ScriptFindings read_findings(const json::Value& step_file) {
@@ -184,7 +191,8 @@ std::string findings_words(const RunRequest& asked, const ScriptFindings& findin
   for (const ScriptFinding& finding : findings.found) {
     words += (words.empty() ? "" : ", ") + finding.words;
     const Taker* taker = taker_of(finding);
-    const bool overruled = taker != nullptr && taker->said(asked);
+    const bool overruled =
+        taker != nullptr && taker->said(asked) && !asks_for_its_precision(asked, finding);
     if (finding.line > 0 || overruled) {
       words += " (" + (finding.line > 0 ? "line " + std::to_string(finding.line) : "");
       words +=

@@ -35,6 +35,17 @@ TEST(ScriptFindings, FillWhatARequestLeavesOpen) {
   EXPECT_FALSE(filled.job.parallel.has_value()) << "one GPU shares nothing";
 }
 
+TEST(ScriptFindings, AreNotOverruledByTheirOwnPrecision) {
+  const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
+      {"setting": "precision", "value": "amp-bf16", "words": "amp-bf16", "line": 7}]}})");
+  RunRequest asked;
+  asked.precisions = {Precision::kAmpBf16};
+  EXPECT_EQ(findings_words(asked, read_findings(*file)), "found in train.py: amp-bf16 (line 7)");
+  asked.precisions = {Precision::kAmpFp16};
+  EXPECT_EQ(findings_words(asked, read_findings(*file)),
+            "found in train.py: amp-bf16 (line 7, overruled)");
+}
+
 TEST(ScriptFindings, LeaveDdpItsBucketsOnOneGpu) {
   const auto file = json::parse(R"({"script": {"file": "train.py", "found": [
       {"setting": "parallel", "value": "ddp", "words": "x", "line": 3},

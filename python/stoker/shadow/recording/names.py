@@ -84,3 +84,11 @@ def groups(optimizers: list) -> dict | None:
                 found.setdefault(id(parameter), number)
             number += 1
     return found
+
+
+def unwrapped(tensor):
+    """The tensor beneath those of torch.func's transforms, which have no storage."""
+    wrapping = torch._C._functorch
+    while wrapping.is_functorch_wrapped_tensor(tensor):
+        tensor = wrapping.get_unwrapped(tensor)
+    return tensor

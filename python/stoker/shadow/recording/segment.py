@@ -107,7 +107,7 @@ class Record:
         known = [n for n in inspect.signature(module.forward).parameters] if callable(getattr(module, "forward", None)) else []
         named = [(known[i] if i < len(known) else f"input{i}", value) for i, value in enumerate(args)] + list(kwargs.items())
         for name, value in named:
-            flat = [_unwrapped(t) for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
+            flat = [names.unwrapped(t) for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
             for i, tensor in enumerate(flat):
                 if not recorder._on_device(tensor):
                     continue
@@ -200,8 +200,10 @@ class Record:
 
     @property
     def gradients(self) -> dict:
-        """id of a parameter -> the storage of its gradient, at the end of the part that is kept."""
-        return self._gradients[self.parts.index(self.end())] if self.parts else {}
+        """id of a parameter -> the storage of its gradient in the last part that has one: networks that take turns drop theirs before
+        the other's turn."""
+        count = self.parts.index(self.end()) + 1 if self.parts else 0
+        return {parameter: storage for found in self._gradients[:count] for parameter, storage in found.items()}
 
     def prepares(self) -> bool:
         """Whether something is computed on the device before the forward, and used in it."""
@@ -245,14 +247,6 @@ class Record:
         return self.parts[0] if len(self.parts) > 1 and self.equal_parts() else self.parts[-1]
 
 
-def _unwrapped(tensor):
-    """The tensor beneath those of torch.func's transforms, which have no storage."""
-    wrapping = torch._C._functorch
-    while wrapping.is_functorch_wrapped_tensor(tensor):
-        tensor = wrapping.get_unwrapped(tensor)
-    return tensor
-
-
 def _of_the_graph(event) -> bool:
     """An operator that autograd follows, or of the backward: sums of losses for a log are written into from the second part on."""
     return event[0] == "o" and (event[3] >= 0 or event[4])
@@ -281,11 +275,12 @@ class _Builder:
 
     def __init__(self, record: Record, watcher):
         self.record, self.recorder, self.watcher = record, record.recorder, watcher
-        self.events = list(record.recorder.events[:record.end()])
+        self.gradients = record.gradients
+        lasting = set(self.gradients.values())  # until the step ends, though networks that take turns drop theirs earlier
+        self.events = [e for e in record.recorder.events[:record.end()] if e[0] != "f" or e[1] not in lasting]
         self.late = list(record.recorder.events[record.end():])
         self.kinds = list(record.recorder.kinds)
         self.prefixes = names.prefixes(record.roots)
-        self.gradients = record.gradients
 
     def build(self) -> RawStep:
         raw = RawStep()
