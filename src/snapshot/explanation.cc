@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <map>
 
+#include "base/counted.h"
 #include "base/text.h"
+#include "snapshot/growth.h"
 
 namespace stoker {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 // From here on a share is worth a sentence.
 constexpr double kMuchIdle = 0.1;      ///< of what is reserved
 constexpr double kMuchPending = 0.02;  ///< of what is allocated
+constexpr double kMuchGrowth = 0.02;   ///< of what is allocated
 constexpr double kGain = 0.02;         ///< of what is reserved, by another setting
 
 Result<std::size_t> choose_device(const Snapshot& snapshot, const ExplainOptions& options,
@@ -159,6 +162,29 @@ void say_why(SnapshotExplanation& e) {
   }
 }
 
+/// What piles up from step to step, and how to let go of it.
+void name_growth(const Snapshot& snapshot, SnapshotExplanation& e) {
+  if (e.live.moment == MemoryMoment::kEnd && e.coverage.events == 0) return;
+  constexpr std::size_t kMostLines = 3;
+  std::string lines;
+  std::size_t named = 0;
+  for (const GrowingHolder& g : growing_holders(snapshot, e.device, e.live.event)) {
+    const Bytes held = e.live.allocated + e.live.pending;
+    if (named == kMostLines || held.count() == 0 || g.bytes / held < kMuchGrowth) break;
+    e.why.push_back("memory piles up: " + human_bytes(g.bytes) + " in " +
+                    counted(g.blocks, "block") + " from " + g.where + " stay, of " +
+                    with_commas(g.cycles) + " of the " + with_commas(g.of_cycles) +
+                    " times that memory rises and falls (a step, as a rule)");
+    lines += (named++ == 0 ? "" : ", ") + g.where;
+  }
+  if (named > 0)
+    e.advice.push_back(
+        "let go of what " + lines +
+        " keeps from step to step: numbers in place of tensors (.item(), "
+        ".detach().cpu()), torch.no_grad() in validation, no list or cache that only "
+        "grows");
+}
+
 void advise(const Snapshot& snapshot, SnapshotExplanation& e) {
   const LiveMemory& live = e.live;
   const double idle = live.reserved.count() > 0 ? live.idle.bytes / live.reserved : 0;
@@ -261,6 +287,7 @@ Result<SnapshotExplanation> explain_snapshot(const Snapshot& snapshot,
   try_settings(snapshot, options, e);
   say_why(e);
   name_split_segment(snapshot, e);
+  name_growth(snapshot, e);
   advise(snapshot, e);
   name_missing(snapshot, e);
   return e;

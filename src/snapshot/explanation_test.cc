@@ -49,6 +49,44 @@ TEST(Explanation, TheMomentCanBeChosen) {
   EXPECT_EQ(explain_snapshot(snapshot, {MemoryMoment::kEnd, {}, {}}, "f")->live.allocated, Bytes{});
 }
 
+/// `steps` times: activations of 64 MiB come and go, and of each step a block stays if `leaks`.
+Snapshot steps_of(int steps, bool leaks) {
+  std::vector<P> events, segments;
+  std::int64_t at = 0;
+  const auto held = [&](const std::string& line) {
+    events.push_back(event("segment_alloc", at, 20 * kMi));
+    events.push_back(event("alloc", at, 20 * kMi, {frame("train.py", 7, line)}));
+    segments.push_back(
+        segment(at, 20 * kMi, "large", 20 * kMi, {block(20 * kMi, "active_allocated", 20 * kMi)}));
+    at += 32 * kMi;
+  };
+  held("weights");
+  for (int step = 0; step < steps; ++step) {
+    const std::int64_t activations = at;
+    events.push_back(event("segment_alloc", activations, 64 * kMi));
+    events.push_back(event("alloc", activations, 64 * kMi, {frame("model.py", 3, "forward")}));
+    at += 128 * kMi;
+    if (leaks) held("log_loss");
+    for (const char* action : {"free_requested", "free_completed", "segment_free"})
+      events.push_back(event(action, activations, 64 * kMi));
+  }
+  return parse_snapshot(pickle(snapshot(segments, events)), "f").value();
+}
+
+TEST(Explanation, WhatStaysOfEveryStepPilesUp) {
+  const auto e = explain_snapshot(steps_of(12, true), {MemoryMoment::kEnd, {}, {}}, "f");
+  ASSERT_TRUE(e) << e.error().text();
+  // Of twelve steps the first goes with the start, the last with what goes on.
+  EXPECT_TRUE(any_has(e->why, "memory piles up: 200.0 MiB in 10 blocks from train.py:7 log_loss"))
+      << (e->why.empty() ? "" : e->why[0]);
+  EXPECT_TRUE(any_has(e->advice, "let go of what train.py:7 log_loss keeps"));
+  for (const Snapshot& other : {steps_of(12, false), steps_of(3, true)}) {
+    const auto quiet = explain_snapshot(other, {MemoryMoment::kEnd, {}, {}}, "f");
+    EXPECT_FALSE(any_has(quiet->why, "piles up"));
+    EXPECT_FALSE(any_has(quiet->advice, "let go"));
+  }
+}
+
 TEST(Explanation, WhatIsNotThereIsSaid) {
   const Snapshot plain =
       parse_snapshot(pickle(snapshot(

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "memory/cuda/allocator_config.h"
+#include "trace/event_reader.h"
 
 namespace stoker {
 
@@ -35,6 +37,21 @@ struct KinetoMemory {
   std::int64_t damaged_places = 0;  ///< events that are no JSON at all, passed over
   bool cut = false;                 ///< the file ends early
   std::int64_t repaired = 0;        ///< places that were no JSON: inf, NaN, escapes that it has not
+};
+
+/// Keeps the memory events of a trace, of every device.
+class KinetoMemorySink final : public TraceSink {
+ public:
+  void restart() override;
+  void take(const ProfilerEvent& event) override;
+  [[nodiscard]] bool empty() const { return by_device_.empty(); }
+  /// The device with the most events when none is named.
+  [[nodiscard]] Result<KinetoMemory> memory(const TraceReading& reading, const std::string& where,
+                                            std::optional<std::int64_t> device = {}) const;
+
+ private:
+  std::map<std::int64_t, std::vector<KinetoMemoryEvent>> by_device_;
+  std::int64_t host_events_ = 0, broken_ = 0, untimed_ = 0, total_ = 0;
 };
 
 /// `content` is the trace as JSON; `where` names it in errors. The device with the most events when

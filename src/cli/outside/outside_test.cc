@@ -218,6 +218,11 @@ TEST_F(FakePython, AMissingInterpreterIsNamedWithTheCure) {
   EXPECT_EQ(run_python_stoker({"capture"}, true).error().text(),
             "this verb needs Python with PyTorch, and \"no-such-python-of-this-test\" could not be "
             "started (No such file or directory); set STOKER_PYTHON to your interpreter");
+  for (const char* verb : {"vocab", "observation"})
+    EXPECT_EQ(
+        run_python_stoker({verb}, true).error().text(),
+        "this verb needs Python, and \"no-such-python-of-this-test\" could not be started (No "
+        "such file or directory); set STOKER_PYTHON to your interpreter");
 }
 
 /// Captures are remembered under what decides them: another interpreter, search path or package.

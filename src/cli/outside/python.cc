@@ -133,10 +133,15 @@ class PythonCommand {
   std::vector<std::string> words_, variables_;
 };
 
+/// Verbs whose Python reads files and text, and does without PyTorch.
+bool does_without_pytorch(const std::string& verb) {
+  return verb == "observation" || verb == "vocab" || verb == "study-plots";
+}
+
 Error no_interpreter(const std::string& what, const std::string& program, int reason) {
   return Error{ErrorCode::kNotFound,
-               what + " needs Python with PyTorch, and \"" + program + "\" could not be started (" +
-                   std::strerror(reason) + "); set STOKER_PYTHON to your interpreter",
+               what + ", and \"" + program + "\" could not be started (" + std::strerror(reason) +
+                   "); set STOKER_PYTHON to your interpreter",
                ""};
 }
 
@@ -188,7 +193,11 @@ Result<int> run_python_stoker(const std::vector<std::string>& arguments, bool qu
   pid_t child = 0;
   const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return tl::unexpected(no_interpreter("this verb", command.program(), failed));
+  if (failed != 0)
+    return tl::unexpected(no_interpreter(arguments.empty() || !does_without_pytorch(arguments[0])
+                                             ? "this verb needs Python with PyTorch"
+                                             : "this verb needs Python",
+                                         command.program(), failed));
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fail(ErrorCode::kIo, "lost the Python process");
@@ -200,7 +209,8 @@ Error become_python_stoker(const std::vector<std::string>& arguments) {
   PythonCommand command(arguments);
   command.find_this_binary();
   execvpe(command.program().c_str(), command.argv().data(), command.envp().data());
-  return no_interpreter("a probe of a Dataset or DataLoader", command.program(), errno);
+  return no_interpreter("a probe of a Dataset or DataLoader needs Python with PyTorch",
+                        command.program(), errno);
 }
 
 }  // namespace stoker::cli

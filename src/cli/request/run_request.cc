@@ -32,19 +32,40 @@ bool names_same_gpu(const std::string& a, const std::string& b) {
 
 bool is_price_file(const std::string& price) { return price.ends_with(".csv"); }
 
+std::string_view without_spaces(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+/// "t4x2", "a100 x 8", "a100-80gbx8": the number behind the name. The x of a brand ("gtx970")
+/// stands behind another letter.
+std::optional<NamedGpu> counted_behind(const std::string& name, std::size_t position) {
+  std::error_code ignored;
+  const auto cross = name.rfind('x');
+  if (cross == std::string::npos || cross == 0 || name.find(':') != std::string::npos ||
+      std::filesystem::exists(name, ignored))
+    return std::nullopt;
+  const std::string_view whole(name), own = without_spaces(whole.substr(0, cross));
+  const auto count = whole_number<int>(without_spaces(whole.substr(cross + 1)));
+  if (!count || *count < 1 || *count > kMostGpus || own.empty()) return std::nullopt;
+  const char before = whole[cross - 1];
+  const bool ends = before == ' ' || (before >= '0' && before <= '9') || own.ends_with("gb") ||
+                    own.ends_with("GB");
+  // "4x4090" has its number before the name.
+  if (!ends || whole_number<int>(own)) return std::nullopt;
+  return NamedGpu{std::string(own), position, *count};
+}
+
 /// "4xa100-80gb", "4 x a100-80gb" -> 4 of a100-80gb. A file may be called so, and an instance has
 /// its own number.
 NamedGpu counted(std::string name, std::size_t position) {
   std::error_code ignored;
+  if (auto behind = counted_behind(name, position)) return *behind;
   const auto cross = name.find('x');
   if (cross == std::string::npos || name.find(':') != std::string::npos ||
       std::filesystem::exists(name, ignored))
     return {std::move(name), position};
-  const auto without_spaces = [](std::string_view text) {
-    while (text.starts_with(' ')) text.remove_prefix(1);
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    return text;
-  };
   const std::string_view rest = without_spaces(std::string_view(name).substr(cross + 1));
   const auto count = whole_number<int>(without_spaces(std::string_view(name).substr(0, cross)));
   if (!count || *count < 1 || *count > kMostGpus || rest.empty())
@@ -324,7 +345,9 @@ Result<std::vector<int>> parse_counts(const std::string& text) {
         dots == std::string::npos ? first : number(std::string_view(part).substr(dots + 2));
     if (first == 0 || last == 0 || last < first) {
       return fail(ErrorCode::kUsage,
-                  "\"" + text + "\" is no number of GPUs; write 4, 1,2,4 or 1..8", "--gpus");
+                  "\"" + text + "\" is no number of GPUs from 1 to " + with_commas(kMostGpus) +
+                      "; write 4, 1,2,4 or 1..8",
+                  "--gpus");
     }
     // From 16 on every count in between says nothing new.
     for (int n = first; n <= last; n += n < 16 ? 1 : 8) counts.push_back(n);

@@ -39,6 +39,24 @@ TEST(RunRequest, AGpusNameMaySayHowMany) {
             "--gpus: --gpu 4xa100-80gb says how many already; leave out --gpus");
 }
 
+TEST(RunRequest, ANumberMayStandBehindTheNameOfAGpu) {
+  RunOptions o = options();
+  o.gpu = "t4x2,A100 x 8,a100-80gbx4,gtx970,4x4090,rtx4090,p4d.24xlarge";
+  const auto gpus = named_gpus(o);
+  ASSERT_EQ(gpus.size(), 7U);
+  EXPECT_EQ(gpus[0].name, "t4");
+  EXPECT_EQ(gpus[0].count, 2);
+  EXPECT_EQ(gpus[1].name, "A100");
+  EXPECT_EQ(gpus[1].count, 8);
+  EXPECT_EQ(gpus[2].name, "a100-80gb");
+  EXPECT_EQ(gpus[2].count, 4);
+  EXPECT_EQ(gpus[3].name, "gtx970");
+  EXPECT_EQ(gpus[3].count, 0);
+  EXPECT_EQ(gpus[4].name, "4090");
+  EXPECT_EQ(gpus[4].count, 4);
+  for (const std::size_t i : {5U, 6U}) EXPECT_EQ(gpus[i].count, 0) << gpus[i].name;
+}
+
 TEST(RunRequest, AGpuIsNotComparedWithItself) {
   const auto refusal = [](const std::string& typed) {
     RunOptions o = options();

@@ -2,6 +2,7 @@
 #include <memory>
 #include <new>
 
+#include "base/counted.h"
 #include "base/text.h"
 #include "cli/answers/against.h"
 #include "cli/outside/output.h"
@@ -83,6 +84,32 @@ Result<int> explain_snapshot_file(const ExplainArguments& o) {
   return 0;
 }
 
+/// Reads a trace once for all that is asked of it.
+class ProfileSink final : public TraceSink {
+ public:
+  void restart() override {
+    timeline.restart();
+    memory.restart();
+  }
+  void take(const ProfilerEvent& event) override {
+    timeline.take(event);
+    memory.take(event);
+  }
+
+  TraceTimeline timeline;
+  KinetoMemorySink memory;
+};
+
+/// What of the file could not be read as it stands.
+void add_notes(const TraceReading& reading, TraceDiagnosis& d) {
+  if (reading.cut)
+    d.notes.emplace_back(
+        "the file ends early (a full disk, a broken copy): told as far as it goes");
+  if (reading.damaged_places > 0)
+    d.notes.push_back(counted(reading.damaged_places, "place") +
+                      " of the file that are no JSON were passed over");
+}
+
 Result<int> explain_profile(const ExplainArguments& o) {
   if (!o.at.empty())
     return fail(ErrorCode::kUsage, "belongs to snapshots; a profile is told at its peak", "--at");
@@ -90,14 +117,27 @@ Result<int> explain_profile(const ExplainArguments& o) {
     return fail(ErrorCode::kUsage,
                 "belongs to snapshots; a profile is not replayed for a GPU; leave it out", "--gpu");
   }
-  const auto memory = TRY(read_kineto_memory(o.file, o.device));
-  const KinetoSummary summary = summarize(memory);
-  const KinetoComparison comparison = compare_with_kineto(memory);
-  const std::string text = o.json ? kineto_json(memory, summary, comparison, o.file, STOKER_VERSION)
-                                  : kineto_text(memory, summary, comparison, o.file);
-  if (!o.html.empty())
-    TRY(write_page(o.html, kineto_page(memory, summary, comparison, o.file, STOKER_VERSION)));
-  print(text);
+  ProfileSink sink;
+  ProfileReport report;
+  report.file = o.file;
+  report.tool_version = STOKER_VERSION;
+  report.reading = TRY(read_trace_file(o.file, sink));
+  sink.timeline.finish();
+  if (!sink.timeline.empty()) {
+    report.time = TRY(diagnose_trace(sink.timeline, o.device, o.file));
+    add_notes(report.reading, *report.time);
+  }
+  if (!sink.timeline.empty() && sink.memory.empty()) {
+    // Nothing on memory is asked of a trace that was recorded without it.
+  } else {
+    ProfileMemory memory;
+    memory.memory = TRY(sink.memory.memory(report.reading, o.file, o.device));
+    memory.summary = summarize(memory.memory);
+    memory.comparison = compare_with_kineto(memory.memory);
+    report.memory = std::move(memory);
+  }
+  if (!o.html.empty()) TRY(write_page(o.html, profile_page(report)));
+  print(o.json ? profile_json(report) : profile_text(report));
   return 0;
 }
 
@@ -147,7 +187,8 @@ Result<int> run_explain(const ExplainArguments& o) {
 Command explain_command() {
   auto o = std::make_shared<ExplainArguments>();
   return {"explain",
-          "what a recording holds: who waited in a watched run, or what held the GPU's memory",
+          "what a recording holds: who waited in a watched run or a profile, what held the GPU's "
+          "memory",
           "Example: stoker explain snapshot.pickle --at peak\n"
           "Record one: torch.cuda.memory._record_memory_history() at the start, then\n"
           "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"). Nothing in the file is executed.",

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "--batch: \"1k\" is no batch; write a number of samples per GPU, or max for the "
                 "largest that is safe; write 1024"},
         Refused{"predict cnn_mnist --gpu t4 --gpus 0", 2,
-                "--gpus: \"0\" is no number of GPUs; write 4, 1,2,4 or 1..8"},
+                "--gpus: \"0\" is no number of GPUs from 1 to 1,024; write 4, 1,2,4 or 1..8"},
         Refused{"predict cnn_mnist --gpu t4 --price inf", 3,
                 "--price: must be a price per GPU and hour below 1,000,000, not inf"},
         Refused{"predict cnn_mnist --gpu t4 --price 0", 3,
@@ -124,8 +124,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "odd.bin: is none of what explain reads: a memory snapshot (.pickle), a "
                 "torch.profiler trace (.json), a recording of `stoker watch`"},
         Refused{"explain empty.json", 3,
-                "empty.json: holds no [memory] events of a CUDA device among its 0 events, and the "
-                "others are not read yet; record with profile_memory=True"},
+                "empty.json: has no [memory] events of a CUDA device (profile_memory=True records "
+                "them), nor operators and kernels as torch.profiler writes them, among its 0 "
+                "events; is it another program's trace?"},
         Refused{"explain bad.pickle", 3,
                 "bad.pickle: key segments is missing; is it a snapshot of torch.cuda.memory?"},
         Refused{"explain empty.json --at peak", 2,

@@ -232,6 +232,20 @@ TEST(ShippedGpus, WhatIsNoGpuOfTheCatalogueIsRefusedByName) {
   EXPECT_EQ(catalogue->find("m40")->name, "M40");  // Maxwell, not an Apple M4
 }
 
+TEST(ShippedGpus, AGpuThatIsSoldAndNotListedIsNotTakenForATypingError) {
+  const auto catalogue = GpuCatalogue::load();
+  ASSERT_TRUE(catalogue.has_value());
+  for (const char* typed : {"H20", "NVIDIA A2", "Titan RTX", "RTX 3090 Ti", "3060 ti", "A800",
+                            "RTX PRO 6000", "H800 80GB"}) {
+    const auto gpu = catalogue->find(typed);
+    ASSERT_FALSE(gpu.has_value()) << typed;
+    EXPECT_EQ(gpu.error().message.find("did you mean"), std::string::npos) << gpu.error().message;
+    EXPECT_NE(gpu.error().message.find("is not in the table"), std::string::npos)
+        << gpu.error().message;
+  }
+  EXPECT_NE(catalogue->find("a800").error().message.find("as a100-80gb"), std::string::npos);
+}
+
 TEST(ShippedGpus, AnotherFamilyWithAnotherNumberIsNotSuggested) {
   const auto catalogue = GpuCatalogue::load();
   ASSERT_TRUE(catalogue.has_value());

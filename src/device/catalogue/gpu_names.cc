@@ -164,6 +164,43 @@ std::string of_computer(std::string_view typed) {
   return {};
 }
 
+/// GPUs that are sold and that the table lacks: the nearest name would be another product's. Empty:
+/// it is none of them.
+std::string of_unlisted(std::string_view typed) {
+  struct Product {
+    std::string_view name, as;  ///< without decoration; what has the same chip and memory
+  };
+  constexpr std::array<Product, 20> kProducts{{{"a800", "a100-80gb"},
+                                               {"a80080", "a100-80gb"},
+                                               {"h800", "h100"},
+                                               {"h80080", "h100"},
+                                               {"h20", ""},
+                                               {"l20", ""},
+                                               {"l2", ""},
+                                               {"a2", ""},
+                                               {"a16", ""},
+                                               {"titanv", ""},
+                                               {"titanrtx", ""},
+                                               {"rtxpro6000", ""},
+                                               {"rtxpro5000", ""},
+                                               {"rtxa2000", ""},
+                                               {"a2000", ""},
+                                               {"rtx4000ada", ""},
+                                               {"rtx5000ada", ""},
+                                               {"rtx3060ti", ""},
+                                               {"rtx3070ti", ""},
+                                               {"rtx3090ti", ""}}};
+  const std::string name = joined(words_of(typed));
+  for (const Product& one : kProducts) {
+    if (name != one.name && "rtx" + name != one.name) continue;
+    std::string words = "is not in the table (`stoker gpus`); ";
+    if (!one.as.empty())
+      words += "on one GPU it is as " + std::string(one.as) + ", its NVLink is slower; ";
+    return words + "a machine file describes it (docs/reference/machine-file.md)";
+  }
+  return {};
+}
+
 /// "a100,h100" where several stand in one word or sentence: "a100/h100", "a100 or h100"; empty:
 /// there is one.
 std::string with_commas_between(std::string_view typed) {
@@ -259,6 +296,8 @@ tl::unexpected<Error> unknown(std::string_view typed, std::span<const GpuNames> 
             "a device of its memory and share of the cores (docs/reference/machine-file.md)");
   if (const std::string computer = of_computer(typed); !computer.empty())
     return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" " + computer);
+  if (const std::string words = of_unlisted(typed); !words.empty())
+    return fail(ErrorCode::kNotFound, "\"" + std::string(typed) + "\" " + words);
   if (const std::string list = with_commas_between(typed); !list.empty())
     return fail(ErrorCode::kNotFound, "no GPU is called \"" + std::string(typed) +
                                           "\"; several stand with commas: " + list);

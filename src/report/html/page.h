@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/figure.h"
+#include "base/units.h"
 #include "forecast/memory_forecast.h"
 #include "json/value.h"
 
@@ -41,6 +42,8 @@ struct Shown {
 [[nodiscard]] Shown shown_energy(const Figure& kilowatt_hours);
 /// Text alone, sorted by `value`.
 [[nodiscard]] Shown plain(std::string text, double value);
+/// "12.1 GiB"
+[[nodiscard]] Shown shown_size(Bytes bytes);
 /// "12,345"
 [[nodiscard]] Shown shown_count(std::int64_t count);
 /// "42 %"

@@ -101,6 +101,10 @@ Shown plain(std::string text, double value) {
   return {std::move(text), "", value, value, value, ""};
 }
 
+Shown shown_size(Bytes bytes) {
+  return plain(human_bytes(bytes), static_cast<double>(bytes.count()));
+}
+
 Shown shown_count(std::int64_t count) {
   return plain(with_commas(count), static_cast<double>(count));
 }

@@ -16,9 +16,6 @@ using namespace page;
 constexpr std::size_t kCourseHolders = 9, kCoursePoints = 500, kListedHolders = 200;
 constexpr std::size_t kDrawnSegments = 28, kDrawnParts = 1500, kListedSegments = 200;
 
-Shown bytes_of(Bytes bytes) {
-  return plain(human_bytes(bytes), static_cast<double>(bytes.count()));
-}
 Shown share_shown(Bytes part, Bytes whole) {
   const double share = whole.count() > 0 ? part / whole : 0;
   return shown_percent(share);
@@ -64,7 +61,7 @@ Json holders_bars(const LiveMemory& live) {
   std::vector<Bar> rows;
   for (std::size_t i = 0; i < std::min(kMost, live.holders.size()); ++i) {
     const MemoryHolder& h = live.holders[i];
-    rows.push_back({h.where, bytes_of(h.bytes),
+    rows.push_back({h.where, shown_size(h.bytes),
                     counted(h.blocks, "block") + ", the largest " + human_bytes(h.largest)});
   }
   return bars(rows, "bytes");
@@ -76,10 +73,10 @@ Json holders_table(const LiveMemory& live) {
   for (std::size_t i = 0; i < std::min(kListedHolders, live.holders.size()); ++i) {
     const MemoryHolder& h = live.holders[i];
     rows.push_back({{h.where, {}},
-                    {"", bytes_of(h.bytes)},
+                    {"", shown_size(h.bytes)},
                     {"", share_shown(h.bytes, in_use)},
                     {"", shown_count(h.blocks)},
-                    {"", bytes_of(h.largest)}});
+                    {"", shown_size(h.largest)}});
   }
   if (rows.empty()) return {};
   return table({{"held by", false}, {"bytes"}, {"share"}, {"blocks"}, {"largest"}}, rows);
@@ -117,11 +114,11 @@ Json segments_table(const Snapshot& snapshot, const std::vector<SegmentFill>& se
     const PoolNumber pool = snapshot.pools[s.pool];
     rows.push_back(
         {{fmt::format("{:#x}", s.address), {}},
-         {"", bytes_of(Bytes(s.size))},
-         {"", bytes_of(Bytes(s.size - s.idle))},
-         {"", bytes_of(Bytes(s.idle))},
+         {"", shown_size(Bytes(s.size))},
+         {"", shown_size(Bytes(s.size - s.idle))},
+         {"", shown_size(Bytes(s.idle))},
          {"", share_shown(Bytes(s.idle), Bytes(s.size))},
-         {"", bytes_of(Bytes(s.largest_idle))},
+         {"", shown_size(Bytes(s.largest_idle))},
          {"", shown_count(s.idle_pieces)},
          {s.stream == 0 ? "default" : fmt::format("{:#x}", snapshot.streams[s.stream]), {}},
          {pool == kDefaultPool ? "default" : fmt::format("({}, {})", pool.first, pool.second),
@@ -141,12 +138,13 @@ Json segments_table(const Snapshot& snapshot, const std::vector<SegmentFill>& se
 }
 
 Json settings_table(const SnapshotExplanation& e) {
-  std::vector<std::vector<Cell>> rows{{{"as it was", {}}, {"", bytes_of(e.reserved_peak)}}};
+  std::vector<std::vector<Cell>> rows{{{"as it was", {}}, {"", shown_size(e.reserved_peak)}}};
   if (e.reserved_peak_expandable)
-    rows.push_back({{"expandable_segments:True", {}}, {"", bytes_of(*e.reserved_peak_expandable)}});
+    rows.push_back(
+        {{"expandable_segments:True", {}}, {"", shown_size(*e.reserved_peak_expandable)}});
   if (e.split_limit) {
     rows.push_back({{fmt::format("max_split_size_mb:{}", e.split_limit->mebibytes), {}},
-                    {"", bytes_of(e.split_limit->reserved_peak)}});
+                    {"", shown_size(e.split_limit->reserved_peak)}});
   }
   if (rows.size() == 1) return {};
   return table({{"PYTORCH_CUDA_ALLOC_CONF", false}, {"reserved at most, by simulation"}}, rows);
@@ -192,12 +190,12 @@ std::string snapshot_page(const SnapshotExplanation& e, const Snapshot& snapshot
                   fmt::format("{} allocated, {} reserved, {} idle", human_bytes(live.allocated),
                               human_bytes(live.reserved), human_bytes(live.idle.bytes)),
                   e.why);
-  page.tile("Allocated", bytes_of(live.allocated), "whole blocks");
-  page.tile("Reserved", bytes_of(live.reserved), "asked of CUDA");
-  page.tile("Idle", bytes_of(live.idle.bytes),
+  page.tile("Allocated", shown_size(live.allocated), "whole blocks");
+  page.tile("Reserved", shown_size(live.reserved), "asked of CUDA");
+  page.tile("Idle", shown_size(live.idle.bytes),
             share_shown(live.idle.bytes, live.reserved).text + " of what is reserved");
-  page.tile("Largest idle piece", bytes_of(live.idle.largest));
-  page.tile("Reserved at most", bytes_of(e.reserved_peak),
+  page.tile("Largest idle piece", shown_size(live.idle.largest));
+  page.tile("Reserved at most", shown_size(e.reserved_peak),
             e.coverage.from_start() ? "" : "a lower bound");
   page.section("What to do", "", {sentences(e.advice), settings_table(e)});
   page.section("Memory over the trace",
@@ -222,58 +220,6 @@ std::string snapshot_page(const SnapshotExplanation& e, const Snapshot& snapshot
   if (!snapshot.settings_text.empty()) page.footer("Settings", {snapshot.settings_text});
   page.footer("Noted", notes_of(snapshot.findings));
   page.text(snapshot_text(e, snapshot, file));
-  return page.html(tool_version);
-}
-
-std::string kineto_page(const KinetoMemory& memory, const KinetoSummary& summary,
-                        const KinetoComparison& comparison, const std::string& file,
-                        const std::string& tool_version) {
-  Page page("explain", file, fmt::format("memory events of GPU {} in a profile", memory.device));
-  const bool totals = summary.allocated_peak.has_value();
-  if (totals && summary.reserved_peak) {
-    page.headline(
-        Verdict::kNone,
-        fmt::format("At most {} allocated, {} reserved", human_bytes(*summary.allocated_peak),
-                    human_bytes(*summary.reserved_peak)),
-        {});
-    page.tile("Allocated at most", bytes_of(*summary.allocated_peak));
-    page.tile("Reserved at most", bytes_of(*summary.reserved_peak));
-  } else {
-    page.headline(Verdict::kNone,
-                  "What is allocated in all is not in the trace, only how it changes", {});
-  }
-  page.tile("Rises by", bytes_of(summary.rise), "above the beginning");
-  page.tile("Allocations", shown_count(summary.allocations));
-  page.tile("Frees", shown_count(summary.frees));
-  Area plot;
-  plot.bytes = true;
-  plot.x.label = "memory event";
-  plot.y.label = totals ? "allocated" : "above the beginning of the trace";
-  Series allocated{plot.y.label, {}}, reserved{"reserved", {}};
-  const std::size_t stretch = memory.events.size() / (2 * kCoursePoints) + 1;
-  double at = 0, most = 0, held = 0;
-  for (std::size_t i = 0; i < memory.events.size(); ++i) {
-    const KinetoMemoryEvent& event = memory.events[i];
-    at = totals && event.total_allocated ? static_cast<double>(*event.total_allocated)
-                                         : at + static_cast<double>(event.bytes);
-    most = i % stretch == 0 ? at : std::max(most, at);
-    if (event.total_reserved) held = static_cast<double>(*event.total_reserved);
-    if ((i + 1) % stretch != 0 && i + 1 != memory.events.size()) continue;
-    plot.at.push_back(static_cast<double>(i + 1));
-    allocated.values.push_back(std::max(0.0, most));
-    reserved.values.push_back(held);
-  }
-  plot.series = {allocated};
-  if (held > 0) plot.overlay = {reserved};
-  page.section("Memory over the trace", "Of each stretch of events the highest.",
-               {plot.at.size() > 1 ? area(plot) : Json()});
-  page.footer("Simulator", {fmt::format("hands out blocks of the traced size for {} of {} "
-                                        "allocations",
-                                        with_commas(comparison.same_size),
-                                        with_commas(comparison.allocations))});
-  page.footer("Missing", {"who held it: a profile's memory events carry no stacks; take a snapshot "
-                          "with torch.cuda.memory._dump_snapshot"});
-  page.text(kineto_text(memory, summary, comparison, file));
   return page.html(tool_version);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/percent.h"
 #include "base/text.h"
+#include "report/html/finding_table.h"
 #include "report/html/page.h"
 #include "report/model/recording_page.h"
 #include "report/text/layout.h"
@@ -138,35 +139,6 @@ Json course(const std::string& label, const std::vector<Stretch>& stretches,
   return area(plot);
 }
 
-Shown gain_shown(const Figure& gain) {
-  const auto text = [](double v) { return fmt::format("{:+.0f} %", kPerCent * v); };
-  return {text(gain.value), text(gain.low) + " to " + text(gain.high),
-          gain.value,       gain.low,
-          gain.high,        gain.basis};
-}
-
-Json findings(const JobDiagnosis& d) {
-  std::vector<std::vector<Cell>> rows;
-  for (const JobFinding& f : d.findings) {
-    std::string cause = f.name;
-    std::ranges::replace(cause, '_', ' ');
-    rows.push_back({{std::move(cause), {}},
-                    {"", shown_percent(f.lost)},
-                    {std::string(name_of(f.confidence)), {}},
-                    {f.evidence, {}},
-                    {f.cure + (f.price.empty() ? "" : " Costs: " + f.price + "."), {}},
-                    f.gain ? Cell{"", gain_shown(*f.gain)} : Cell{"-", {}}});
-  }
-  if (rows.empty()) return {};
-  return table({{"cause", false},
-                {"of the time"},
-                {"confidence", false},
-                {"what shows it", false},
-                {"cure", false},
-                {"brings"}},
-               rows);
-}
-
 /// In the order, and so in the colours, of the states over time.
 Json states_in_all(const JobDiagnosis& d, const std::vector<Stretch>& stretches) {
   std::vector<Bar> parts;
@@ -253,7 +225,7 @@ std::string watch_page(const WatchReport& r) {
   page.section("What costs time",
                "By the time that each takes. What a cure brings is simulated from what was "
                "observed, with its 90 % band.",
-               {findings(d)});
+               {finding_table(d.findings)});
   page.section("Who waited, over time", "States of the training processes.",
                {states_in_all(d, stretches), states(stretches)});
   page.section("The loader's workers, over time", "", {workers(stretches)});

@@ -139,18 +139,21 @@ TEST(Answers, AValidationThatCouldNotJudgeHoldsNothing) {
 }
 
 TEST(Answers, AProfileWithoutTotalsHasNoPeaks) {
-  KinetoSummary summary;
-  summary.allocations = 3;
-  summary.rise = Bytes(2048);
-  json::Value r = parsed(kineto_json({}, summary, {}, "trace.json", "9.8.7"));
+  ProfileReport report;
+  report.file = "trace.json";
+  report.tool_version = "9.8.7";
+  ProfileMemory& memory = report.memory.emplace();
+  memory.summary.allocations = 3;
+  memory.summary.rise = Bytes(2048);
+  json::Value r = parsed(profile_json(report));
   EXPECT_EQ(r["schema"], "stoker-explain-1");
   EXPECT_EQ(r["kind"], "profile");
   EXPECT_EQ(r["file"], "trace.json");
   EXPECT_EQ(r["allocations"], 3);
   EXPECT_EQ(r["rise_bytes"], 2048);
   EXPECT_TRUE(r["allocated_peak_bytes"].is_null());
-  summary.allocated_peak = Bytes(4096);
-  r = parsed(kineto_json({}, summary, {}, "trace.json", "9.8.7"));
+  memory.summary.allocated_peak = Bytes(4096);
+  r = parsed(profile_json(report));
   EXPECT_EQ(r["allocated_peak_bytes"], 4096);
 }
 

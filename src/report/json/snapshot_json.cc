@@ -1,10 +1,8 @@
-#include "report/json/answer.h"
+#include "report/json/json_parts.h"
 #include "report/model/recording_report.h"
 
 namespace stoker {
 namespace {
-
-using Json = json::Value;
 
 /// A reader may rely on every key that docs/reference/json.md names for this schema.
 constexpr const char* kExplainSchema = "stoker-explain-1";
@@ -112,21 +110,26 @@ std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot
   return answer_text(json);
 }
 
-std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& s,
-                        const KinetoComparison& c, const std::string& file,
-                        const std::string& tool_version) {
+std::string profile_json(const ProfileReport& report) {
   const auto optional = [](const std::optional<Bytes>& bytes) {
     return bytes ? Json(bytes->count()) : Json(nullptr);
   };
-  Json json = envelope("profile", file, tool_version);
+  Json json = envelope("profile", report.file, report.tool_version);
+  json["trace_events"] = report.reading.events;
+  json["repaired_places"] = report.reading.repaired;
+  json["damaged_places"] = report.reading.damaged_places;
+  json["cut_short"] = report.reading.cut;
+  json["device"] = nullptr;
+  if (report.time) {
+    if (report.time->device) json["device"] = *report.time->device;
+    json["time"] = trace_object(*report.time);
+  }
+  if (!report.memory) return answer_text(json);
+  const auto& [memory, s, c] = *report.memory;
   json["device"] = memory.device;
   json["memory_events"] = memory.events.size();
-  json["trace_events"] = memory.trace_events;
   json["broken_events"] = memory.broken_events;
-  json["repaired_places"] = memory.repaired;
-  json["damaged_places"] = memory.damaged_places;
   json["untimed_events"] = memory.untimed_events;
-  json["cut_short"] = memory.cut;
   json["allocations"] = s.allocations;
   json["frees"] = s.frees;
   json["freed_from_before"] = s.freed_from_before;

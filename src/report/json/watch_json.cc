@@ -22,13 +22,6 @@ Json workers_of(const WorkerSeconds& w) {
           {"locked", w.locked / alive},   {"idle", w.idle / alive}};
 }
 
-Json finding_of(const JobFinding& f) {
-  return {{"name", f.name},         {"lost_share", f.lost},
-          {"evidence", f.evidence}, {"cure", f.cure},
-          {"setting", f.setting},   {"gain", f.gain ? figure_object(*f.gain) : Json()},
-          {"price", f.price},       {"confidence", name_of(f.confidence)}};
-}
-
 Json against_of(const std::optional<AgainstForecast>& a) {
   if (!a) return {};
   return {{"what", a->what},
@@ -105,7 +98,7 @@ std::string watch_line_json(const WatchLine& line, const std::string& tool_versi
 std::string watch_json(const WatchReport& r) {
   const JobDiagnosis& d = r.diagnosis;
   Json findings = Json::array();
-  for (const JobFinding& f : d.findings) findings.push_back(finding_of(f));
+  for (const JobFinding& f : d.findings) findings.push_back(finding_object(f));
   Json ranks = Json::array();
   for (const RankTimeline& rank : r.timeline->ranks()) ranks.push_back(rank_of(rank));
   const Json value{{"schema", kWatchSchema},

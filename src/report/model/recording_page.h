@@ -19,9 +19,7 @@ struct SnapshotPicture {
 [[nodiscard]] std::string snapshot_page(const SnapshotExplanation& e, const Snapshot& snapshot,
                                         const SnapshotPicture& picture, const std::string& file,
                                         const std::string& tool_version);
-[[nodiscard]] std::string kineto_page(const KinetoMemory& memory, const KinetoSummary& summary,
-                                      const KinetoComparison& comparison, const std::string& file,
-                                      const std::string& tool_version);
+[[nodiscard]] std::string profile_page(const ProfileReport& report);
 [[nodiscard]] std::string watch_page(const WatchReport& report);
 
 }  // namespace stoker

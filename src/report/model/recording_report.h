@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "diagnosis/trace/trace_diagnosis.h"
+#include "json/value.h"
 #include "snapshot/explanation.h"
 #include "snapshot/kineto_memory.h"
 
@@ -10,15 +13,28 @@ namespace stoker {
 /// A memory snapshot of a real run: what was held, why, what to do.
 [[nodiscard]] std::string snapshot_text(const SnapshotExplanation& e, const Snapshot& snapshot,
                                         const std::string& file);
-/// The memory events of a profile.
-[[nodiscard]] std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& summary,
-                                      const KinetoComparison& comparison, const std::string& file);
+/// What a profile tells of memory.
+struct ProfileMemory {
+  KinetoMemory memory;
+  KinetoSummary summary;
+  KinetoComparison comparison;
+};
+/// A trace of torch.profiler: where its time went, and what it tells of memory. One of both is
+/// there.
+struct ProfileReport {
+  std::string file, tool_version;
+  TraceReading reading;
+  std::optional<TraceDiagnosis> time;
+  std::optional<ProfileMemory> memory;
+};
+[[nodiscard]] std::string profile_text(const ProfileReport& report);
+/// The part of the text that is about memory.
+[[nodiscard]] std::string kineto_text(const ProfileMemory& memory, const std::string& file);
 
 /// JSON by docs/guide/snapshots.md.
 [[nodiscard]] std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot,
                                         const std::string& file, const std::string& tool_version);
-[[nodiscard]] std::string kineto_json(const KinetoMemory& memory, const KinetoSummary& summary,
-                                      const KinetoComparison& comparison, const std::string& file,
-                                      const std::string& tool_version);
+[[nodiscard]] std::string profile_json(const ProfileReport& report);
+[[nodiscard]] json::Value trace_object(const TraceDiagnosis& diagnosis);
 
 }  // namespace stoker

@@ -102,8 +102,8 @@ std::string snapshot_text(const SnapshotExplanation& e, const Snapshot& snapshot
   return text + diagnostics(snapshot.findings);
 }
 
-std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& s,
-                        const KinetoComparison& c, const std::string& file) {
+std::string kineto_text(const ProfileMemory& profile, const std::string& file) {
+  const auto& [memory, s, c] = profile;
   std::string text =
       fmt::format("{}: memory events of GPU {}, {} of {} events\n\n", file, memory.device,
                   with_commas(static_cast<std::int64_t>(memory.events.size())),
@@ -138,7 +138,6 @@ std::string kineto_text(const KinetoMemory& memory, const KinetoSummary& s,
   missing.push_back(
       "who held it: a profile's memory events carry no stacks; take a snapshot with "
       "torch.cuda.memory._dump_snapshot");
-  missing.push_back("operators, kernels and steps of the trace: not read yet");
   if (memory.repaired > 0)
     missing.push_back(
         fmt::format("what stood in {} places that were no JSON (inf, NaN, bad escapes)",

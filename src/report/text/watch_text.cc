@@ -9,13 +9,15 @@
 #include "base/text.h"
 #include "diagnosis/timeline/times.h"
 #include "report/model/watch_report.h"
+#include "report/text/finding_text.h"
 #include "report/text/layout.h"
 #include "report/text/screen.h"
 
 namespace stoker {
 namespace {
 
-constexpr std::size_t kWatchWidth = 100;
+using layout::finding_text;
+using layout::wrapped;
 
 std::string share(double part, double whole) { return percent(whole > 0 ? part / whole : 0); }
 
@@ -52,45 +54,6 @@ std::string workers_text(const WorkerSeconds& w) {
   add("for locks", w.locked);
   add("idle", w.idle);
   return text;
-}
-
-std::string gain_text(const Figure& gain) {
-  return fmt::format("{:+.0f} % [{:.0f} to {:.0f}]", kPerCent * gain.value, kPerCent * gain.low,
-                     kPerCent * gain.high);
-}
-
-/// `text` in lines of `most` columns, or of the terminal's, those behind the first indented by
-/// `indent`.
-std::string wrapped(const std::string& text, std::size_t indent, std::size_t most = kWatchWidth) {
-  const std::size_t width = layout::columns_within(most);
-  std::string out;
-  std::size_t column = indent;
-  for (const std::string& word : split(text, ' ')) {
-    if (column + word.size() + 1 > width && column > indent) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
-
-std::string finding_text(const JobFinding& f, std::size_t number) {
-  constexpr std::size_t kIndent = 4;
-  std::string text = " " +
-                     wrapped(fmt::format("{}. {} ({:.0f} % of the time, confidence {})", number,
-                                         f.name, kPerCent * f.lost, name_of(f.confidence)),
-                             kIndent) +
-                     "\n";
-  text += "    " + wrapped(f.evidence, kIndent) + "\n";
-  std::string cure = "Cure: " + f.cure;
-  if (f.gain) cure += " Brings " + gain_text(*f.gain) + ".";
-  if (!f.price.empty()) cure += " Costs: " + f.price + ".";
-  return text + "    " + wrapped(cure, kIndent) + "\n";
 }
 
 std::string beside(const char* name, const Figure& forecast, double seen, const char* unit) {

@@ -39,9 +39,12 @@ class Reader {
  public:
   Reader(TomlTable root) : root_(std::move(root)) {}
 
+  /// A key that nobody knows comes first: it may be the command, written otherwise.
   Result<Study> read() {
-    if (!root_.has("command")) root_.reject("command", "is missing: what is to be run");
-    return read_all();
+    Study study = TRY(read_all());
+    if (!root_.has("command"))
+      return fail(ErrorCode::kBadInput, "is missing: what is to be run", root_.place("command"));
+    return study;
   }
 
   /// Reads a file that may tell of a cluster alone, without a command.
@@ -84,7 +87,6 @@ class Reader {
 
   void command() {
     root_.boolean("shell", study_.shell);
-    if (!root_.has("command")) return;
     const bool text = root_.is_text("command");
     auto words = root_.words("command");
     if (!words) return;

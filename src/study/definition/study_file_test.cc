@@ -143,6 +143,8 @@ TEST(StudyFile, RefusalsNameTheLine) {
             "study.toml:3, [axes] batch: has no values; write batch = [32, 64]");
   EXPECT_EQ(refused("[axes]\nbatch = [1]\n"),
             "study.toml:1, command: is missing: what is to be run");
+  EXPECT_EQ(refused("comand = 'x'\n[axes]\nbatch = [1]\n"),
+            "study.toml:1, comand: is not known here; did you mean command?");
   EXPECT_EQ(refused("command = 'x'\nrepeats = 3\n[axes]\nbatch = [1]\n"),
             "study.toml:2, repeats: is not known here; did you mean repeat?");
   EXPECT_EQ(refused("command = 'x'\n[budget]\nmoney = 3\n[axes]\nb = [1]\n"),

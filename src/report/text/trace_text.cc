@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "base/percent.h"
+#include "base/text.h"
+#include "report/model/recording_report.h"
+#include "report/text/finding_text.h"
+#include "report/text/layout.h"
+
+namespace stoker {
+namespace {
+
+using layout::wrapped;
+
+/// Shares below are left out of the lines of shares.
+constexpr double kShownShare = 0.005;
+
+std::string heading(const TraceDiagnosis& d, const std::string& file) {
+  std::string text = fmt::format("{}, {} of ", file, human_time(d.seconds * kSecond));
+  text += d.device ? fmt::format("GPU {}", *d.device) : "the CPU";
+  if (d.steps > 0) text += ": " + counted(d.steps, "step");
+  if (d.step_s > 0) text += fmt::format(" of {} (median)", human_time(d.step_s * kSecond));
+  return text;
+}
+
+void add_share(std::string& line, std::string_view words, double share) {
+  if (share < kShownShare) return;
+  line += fmt::format("{}{} {}", line.empty() ? "" : ", ", words, percent(share));
+}
+
+std::string shares_text(const TraceDiagnosis& d) {
+  std::string line, causes;
+  if (d.device) {
+    add_share(line, "computes", d.compute);
+    add_share(line, "communicates alone", d.communication);
+    add_share(line, "copies alone", d.copies);
+    add_share(line, "idles", d.idle);
+    line = "the GPU: " + line;
+  } else {
+    add_share(line, "within operators", d.compute);
+    line = "the loop: " + line;
+  }
+  for (std::size_t i = 0; i < kIdleCauses; ++i)
+    add_share(causes, words_of(static_cast<IdleCause>(i)), d.idle_by[i]);
+  if (!causes.empty()) line += (d.device ? "; idle while " : ", ") + causes;
+  return "  " + wrapped(line, 4) + "\n";
+}
+
+std::string largest_text(const TraceDiagnosis& d) {
+  constexpr std::size_t kLongestName = 72;
+  std::string text =
+      d.device ? "  kernels and copies by their time:\n" : "  operators by their own time:\n";
+  for (const TraceShare& s : d.largest) {
+    std::string name = printable(s.name);
+    if (name.size() > kLongestName) {
+      std::size_t end = kLongestName;
+      while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
+      name = name.substr(0, end) + "...";
+    }
+    text += fmt::format("  {:>6}  {:>7}  {}\n", fine_percent(s.share), with_commas(s.count), name);
+  }
+  return d.largest.empty() ? "" : text;
+}
+
+std::string time_text(const ProfileReport& report) {
+  const TraceDiagnosis& d = *report.time;
+  std::string text = wrapped(heading(d, report.file), 0) + "\n\n" + wrapped(d.verdict, 0) + "\n\n";
+  text += shares_text(d) + largest_text(d);
+  if (!d.findings.empty()) text += "\n";
+  for (std::size_t i = 0; i < d.findings.size(); ++i)
+    text += layout::finding_text(d.findings[i], i + 1);
+  std::string end;
+  for (const std::string& note : d.notes) end += wrapped("Note: " + note, 6) + "\n";
+  return end.empty() ? text : text + "\n" + end;
+}
+
+}  // namespace
+
+std::string profile_text(const ProfileReport& report) {
+  std::string text;
+  if (report.time) text = time_text(report);
+  if (report.time && report.memory) text += "\n";
+  if (report.memory) text += kineto_text(*report.memory, report.file);
+  return text;
+}
+
+}  // namespace stoker
