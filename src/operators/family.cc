@@ -50,9 +50,9 @@ constexpr auto kFamilies = std::to_array<OperatorFamily>({
      "allclose amax amin aminmax any argmax argmin bincount count_nonzero cummax cummin cumprod "
      "cumsum dist dot equal histc huber_loss isin kl_div kthvalue l1_loss linalg_norm "
      "linalg_vector_norm logcumsumexp logsumexp max mean median min mode mse_loss "
-     "multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward multinomial nanmedian nansum nms "
-     "nonzero norm poisson_nll_loss prod segment_reduce smooth_l1_loss soft_margin_loss std "
-     "std_mean sum topk trace var var_mean vdot"},
+     "multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward multinomial "
+     "nanmedian nansum nms nonzero norm poisson_nll_loss prod segment_reduce smooth_l1_loss "
+     "soft_margin_loss std std_mean sum topk trace var var_mean vdot"},
     {"fused_reduction", K::kReduction, W::kPlain, "stoker::fused_reduction"},
     {"picked_rows", K::kReduction, W::kPickedRows,
      "nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward nll_loss_backward "

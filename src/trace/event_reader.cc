@@ -15,6 +15,8 @@ namespace {
 constexpr Bytes kMaxTrace{4LL << 30};
 /// Most that a number of a trace counts: beyond it no sum of events is safe.
 constexpr double kMostNumber = static_cast<double>(std::int64_t{1} << 60);
+/// Nanoseconds of 73 years on either side: of any two times the difference is a number.
+constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 61;
 
 std::int64_t whole_of(double value) {
   return std::abs(value) <= kMostNumber ? std::llround(value) : 0;
@@ -23,11 +25,11 @@ std::int64_t whole_of(double value) {
 std::optional<std::int64_t> nanoseconds_of(double microseconds) {
   constexpr double kNanosAMicro = 1e3;
   const double value = microseconds * kNanosAMicro;
-  if (!(std::abs(value) <= 4 * kMostNumber)) return std::nullopt;
+  if (!(std::abs(value) <= static_cast<double>(kMostNanoseconds))) return std::nullopt;
   return std::llround(value);
 }
 std::optional<std::int64_t> nanoseconds_of(std::int64_t microseconds) {
-  constexpr std::int64_t kNanosAMicro = 1000, kMost = (std::int64_t{1} << 62) / kNanosAMicro;
+  constexpr std::int64_t kNanosAMicro = 1000, kMost = kMostNanoseconds / kNanosAMicro;
   if (microseconds > kMost || microseconds < -kMost) return std::nullopt;
   return microseconds * kNanosAMicro;
 }

@@ -21,7 +21,13 @@ constexpr std::array kTiles{Tile{128, 128, 1.0}, Tile{128, 64, 0.92}, Tile{64, 1
 constexpr std::array kTensorTiles{Tile{256, 128, 1.0}, Tile{128, 256, 1.0}, Tile{128, 128, 0.95},
                                   Tile{128, 64, 0.80}, Tile{64, 128, 0.80}, Tile{64, 64, 0.60},
                                   Tile{32, 64, 0.35},  Tile{64, 32, 0.35},  Tile{32, 32, 0.20}};
-constexpr std::array kSplits{1, 2, 4, 8, 16, 32};
+/// What the fitted rows are explained with. Kernels of theirs split k up to 162 times (the grids of
+/// linear layers on an A100).
+constexpr int kMostSplits = 32;
+/// Beyond the rows: k is longer than any of theirs, or the product is one of a matrix and a vector,
+/// which cuBLAS has kernels of its own for, bound by memory.
+constexpr double kLongestMeasured = 65536;
+constexpr int kMostSplitsBeyond = 1024;
 /// No library splits k into pieces shorter than this: the pipeline of a tile would never fill.
 constexpr double kShortestPiece = 128;
 
@@ -48,13 +54,15 @@ TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate
                   const GpuRates& device, const KernelCoefficients& coefficients) {
   const double sms = device.sms;
   const double rate_of_sm = rate / sms;
+  const bool beyond = t.k > kLongestMeasured || (!t.tensor && std::min(t.m, t.n) <= 1);
+  const int most_splits = beyond ? kMostSplitsBeyond : kMostSplits;
   TileChoice best;
   best.time = Seconds(HUGE_VAL);
   for (const Tile& tile : tiles) {
     const double count = t.batch * blocks(t.m, tile.m) * blocks(t.n, tile.n);
-    for (const int splits : kSplits) {
+    for (int splits = 1; splits <= most_splits; splits *= 2) {
       const double piece = std::ceil(t.k / splits);
-      if (splits > 1 && (!t.split_k || piece < kShortestPiece)) break;
+      if (splits > 1 && ((!t.split_k && !beyond) || piece < kShortestPiece)) break;
       const double waves = std::ceil(count * splits / sms);
       // A block alone on its SM cannot hide its own latencies.
       const double turns = std::max(waves, 1 / coefficients.lone_block);

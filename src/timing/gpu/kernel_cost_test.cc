@@ -60,12 +60,25 @@ TEST(BestTile, SplitsALongReductionOverIdleSms) {
   Gpu gpu = round_gpu();
   gpu.bandwidth = 1e12;  // partial sums cost little
   const GpuRates device = gpu_rates(gpu, ideal());
-  const Tiling narrow{.m = 64, .n = 64, .k = 100000};
+  const Tiling narrow{.m = 64, .n = 64, .k = 60000};
   Tiling whole = narrow;
   whole.split_k = false;
   const TileChoice split = best_tile(narrow, 1e12, device, ideal().kernel);
   EXPECT_GT(split.splits, 1);
   EXPECT_LT(split.time, 0.5 * best_tile(whole, 1e12, device, ideal().kernel).time);
+}
+
+TEST(BestTile, NoBlockReducesAlonePastTheRowsOrToAVector) {
+  Gpu gpu = round_gpu();
+  gpu.bandwidth = 1e12;
+  const GpuRates device = gpu_rates(gpu, ideal());
+  const auto splits = [&](double n, double k) {
+    return best_tile({.m = 64, .n = n, .k = k, .split_k = false}, 1e12, device, ideal().kernel)
+        .splits;
+  };
+  EXPECT_EQ(splits(64, 60000), 1);
+  EXPECT_GE(splits(64, 600000), 10);
+  EXPECT_GE(splits(1, 60000), 10);
 }
 
 TEST(BestTile, ALoneBlockCannotFillItsSm) {
