@@ -24,11 +24,16 @@ struct RawCost {
 /// One matrix product as the library would tile it.
 struct Tiling {
   double m = 0, n = 0, k = 0, batch = 1;
-  bool tensor = false;  ///< tensor-core tile shapes
-  bool split_k = true;  ///< whether the library may split k over more blocks
+  bool tensor = false;   ///< tensor-core tile shapes
+  bool split_k = true;   ///< whether the library may split k over more blocks
+  bool measured = true;  ///< whether the fitted rows hold such products; else k is split as it pays
   /// A product of two row-major operands: some architectures have one tile for all of them.
   bool untransposed = false;
 };
+
+/// Whether the fitted rows hold such products: k is no longer than theirs, and none is one of a
+/// matrix and a vector, which cuBLAS has kernels of its own for, bound by memory.
+[[nodiscard]] bool is_measured(const GemmShape& shape, bool tensor);
 
 /// Which tile the library would take, and what it costs.
 struct TileChoice {

@@ -24,9 +24,6 @@ constexpr std::array kTensorTiles{Tile{256, 128, 1.0}, Tile{128, 256, 1.0}, Tile
 /// What the fitted rows are explained with. Kernels of theirs split k up to 162 times (the grids of
 /// linear layers on an A100).
 constexpr int kMostSplits = 32;
-/// Beyond the rows: k is longer than any of theirs, or the product is one of a matrix and a vector,
-/// which cuBLAS has kernels of its own for, bound by memory.
-constexpr double kLongestMeasured = 65536;
 constexpr int kMostSplitsBeyond = 1024;
 /// No library splits k into pieces shorter than this: the pipeline of a tile would never fill.
 constexpr double kShortestPiece = 128;
@@ -54,15 +51,14 @@ TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate
                   const GpuRates& device, const KernelCoefficients& coefficients) {
   const double sms = device.sms;
   const double rate_of_sm = rate / sms;
-  const bool beyond = t.k > kLongestMeasured || (!t.tensor && std::min(t.m, t.n) <= 1);
-  const int most_splits = beyond ? kMostSplitsBeyond : kMostSplits;
+  const int most_splits = t.measured ? kMostSplits : kMostSplitsBeyond;
   TileChoice best;
   best.time = Seconds(HUGE_VAL);
   for (const Tile& tile : tiles) {
     const double count = t.batch * blocks(t.m, tile.m) * blocks(t.n, tile.n);
     for (int splits = 1; splits <= most_splits; splits *= 2) {
       const double piece = std::ceil(t.k / splits);
-      if (splits > 1 && ((!t.split_k && !beyond) || piece < kShortestPiece)) break;
+      if (splits > 1 && ((!t.split_k && t.measured) || piece < kShortestPiece)) break;
       const double waves = std::ceil(count * splits / sms);
       // A block alone on its SM cannot hide its own latencies.
       const double turns = std::max(waves, 1 / coefficients.lone_block);
@@ -104,9 +100,21 @@ CostClass class_of(bool tensor, bool weight, bool batched) {
 
 }  // namespace
 
+bool is_measured(const GemmShape& shape, bool tensor) {
+  constexpr std::int64_t kLongest = 65536;
+  return shape.k <= kLongest && (tensor || std::min(shape.m, shape.n) > 1);
+}
+
 TileChoice best_tile(const Tiling& tiling, double rate, const GpuRates& device,
                      const KernelCoefficients& coefficients) {
   if (!(tiling.m > 0) || !(tiling.n > 0) || !(tiling.k > 0) || !(tiling.batch > 0)) return {};
+  if (!tiling.measured && !tiling.tensor && std::min(tiling.m, tiling.n) <= 1) {
+    // A matrix times a vector: each element is read once, and no tile is computed in vain.
+    return {.time = Seconds(2 * tiling.batch * tiling.m * tiling.n * tiling.k / rate),
+            .waves = 1,
+            .tile_m = 1,
+            .tile_n = 1};
+  }
   if (tiling.untransposed && !tiling.tensor) {
     if (const auto tile = fixed_tile(device.architecture))
       return choose(std::array{*tile}, tiling, rate, device, coefficients);
@@ -131,6 +139,7 @@ RawCost gemm_cost(const Kernel& kernel, const GemmShape& shape, const GpuRates& 
                       .batch = static_cast<double>(shape.batch),
                       .tensor = tensor,
                       .split_k = tensor || !untransposed,
+                      .measured = is_measured(shape, tensor),
                       .untransposed = untransposed};
   double efficiency = coefficients.of(cost.cost_class).compute;
   if (tensor)

@@ -60,7 +60,7 @@ TEST(BestTile, SplitsALongReductionOverIdleSms) {
   Gpu gpu = round_gpu();
   gpu.bandwidth = 1e12;  // partial sums cost little
   const GpuRates device = gpu_rates(gpu, ideal());
-  const Tiling narrow{.m = 64, .n = 64, .k = 60000};
+  const Tiling narrow{.m = 64, .n = 64, .k = 100000};
   Tiling whole = narrow;
   whole.split_k = false;
   const TileChoice split = best_tile(narrow, 1e12, device, ideal().kernel);
@@ -68,17 +68,18 @@ TEST(BestTile, SplitsALongReductionOverIdleSms) {
   EXPECT_LT(split.time, 0.5 * best_tile(whole, 1e12, device, ideal().kernel).time);
 }
 
-TEST(BestTile, NoBlockReducesAlonePastTheRowsOrToAVector) {
+TEST(BestTile, NoBlockReducesAloneWhereNoRowsAre) {
   Gpu gpu = round_gpu();
   gpu.bandwidth = 1e12;
   const GpuRates device = gpu_rates(gpu, ideal());
-  const auto splits = [&](double n, double k) {
-    return best_tile({.m = 64, .n = n, .k = k, .split_k = false}, 1e12, device, ideal().kernel)
-        .splits;
-  };
-  EXPECT_EQ(splits(64, 60000), 1);
-  EXPECT_GE(splits(64, 600000), 10);
-  EXPECT_GE(splits(1, 60000), 10);
+  Tiling alone{.m = 4, .n = 2, .k = 500000, .split_k = false};
+  const Seconds one = best_tile(alone, 1e12, device, ideal().kernel).time;
+  alone.measured = false;
+  const TileChoice choice = best_tile(alone, 1e12, device, ideal().kernel);
+  EXPECT_GE(choice.splits, 4);
+  EXPECT_LT(choice.time, 0.3 * one);
+  const Tiling vector{.m = 500000, .n = 1, .k = 4, .measured = false};
+  EXPECT_DOUBLE_EQ(best_tile(vector, 1e12, device, ideal().kernel).time.count(), 4e6 / 1e12);
 }
 
 TEST(BestTile, ALoneBlockCannotFillItsSm) {

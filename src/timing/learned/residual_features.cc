@@ -205,6 +205,7 @@ void gemm_features(const Kernel& kernel, const GemmShape& s, const GpuRates& dev
                                        .k = k,
                                        .batch = batch,
                                        .split_k = !untransposed,
+                                       .measured = is_measured(s, false),
                                        .untransposed = untransposed},
                                       rate, device, plain().kernel);
   const double bytes = 4 * batch * (m * k + k * n + m * n);
