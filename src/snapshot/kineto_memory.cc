@@ -25,8 +25,9 @@ void KinetoMemorySink::take(const ProfilerEvent& event) {
   if (*type != kCuda) return void(++host_events_);
   KinetoMemoryEvent e;
   e.bytes = std::clamp(event.arg("Bytes").value_or(0), -kMaxTotal, kMaxTotal);
-  total_ += std::abs(e.bytes) <= kMaxBytes ? std::abs(e.bytes) : kMaxTotal;
-  if (e.bytes == 0 || total_ >= kMaxTotal) return void(++broken_);
+  const std::int64_t moved = std::abs(e.bytes);
+  if (moved == 0 || moved > kMaxBytes || moved > kMaxTotal - total_) return void(++broken_);
+  total_ += moved;
   e.address = event.arg("Addr").value_or(0);
   const auto total = [&](std::string_view key) -> std::optional<std::int64_t> {
     const auto bytes = event.arg(key);

@@ -61,6 +61,21 @@ TEST(KinetoMemory, WhatOtherWritersDoIsUnderstood) {
   EXPECT_EQ(memory->broken_events, 2);
 }
 
+TEST(KinetoMemory, AbsurdSizesCostTheirEventsAlone) {
+  std::string text = "[";
+  for (int i = 0; i < 20; ++i) {
+    for (const char* bytes : {"4.6e15", "-9223372036854775808", "1e308"})
+      text += std::string(R"({"name":"[memory]","ts":1,"args":{"Device Type":1,"Bytes":)") + bytes +
+              "}},";
+  }
+  text += R"({"name":"[memory]","ts":2,"args":{"Device Type":1,"Bytes":2048}}])";
+  const auto memory = parse_kineto_memory(text, "t");
+  ASSERT_TRUE(memory) << memory.error().text();
+  ASSERT_EQ(memory->events.size(), 1u);
+  EXPECT_EQ(memory->broken_events, 60);
+  EXPECT_EQ(compare_with_kineto(*memory).same_size, 1);
+}
+
 TEST(KinetoMemory, ATraceThatEndsEarlyIsReadAsFarAsItGoes) {
   std::string whole = R"({"schemaVersion":1,"traceEvents":[)";
   for (int i = 0; i < 40; ++i) whole += (i == 0 ? "" : ",") + event(i, i % 2 == 0 ? 512 : -512);
