@@ -16,9 +16,6 @@ constexpr std::int64_t kToMemory = 16;         ///< from a chunk's begin to what
 constexpr std::int64_t kLeadOfMapping = kTensorAlignment - kToMemory;
 constexpr std::int64_t kLargestFast = 128;     ///< "DEFAULT_MXFAST"
 constexpr std::int64_t kSmallestLarge = 1024;  ///< "MIN_LARGE_SIZE"
-/// Fragments that small objects of a process have at once; with one more the oldest is free. Chosen
-/// with the share of them by 18 training runs (docs/models/cpu-memory.md).
-constexpr std::size_t kKeptAtOnce = 250;
 /// "FASTBIN_CONSOLIDATION_THRESHOLD": a free chunk that grew to this looks at the top.
 constexpr std::int64_t kLooksAtTop = 64 << 10;
 
@@ -175,17 +172,12 @@ Heap::Slot Heap::align(Slot slot, std::int64_t size) {
 // ----------------------------------------------------------------------
 
 /// What memalign leaves over: free, unless a small object takes it. Which ones is left to a
-/// sequence of numbers without pattern, the same in every run (Numerical Recipes' generator). Such
-/// objects are a step's graph and what Python has of it, so there are not ever more of them.
+/// sequence of numbers without pattern, the same in every run (Numerical Recipes' generator).
 void Heap::release_fragment(Slot slot) {
   random_ = random_ * 1664525U + 1013904223U;
   constexpr double kRange = 4294967296.0;
-  if (random_ >= rules_.kept_fragments * kRange) return release(slot);
-  kept_.push_back(slot);
-  if (kept_.size() <= kKeptAtOnce) return;
-  const Slot oldest = kept_.front();
-  kept_.pop_front();
-  release(oldest);
+  if (random_ < rules_.kept_fragments * kRange) return;
+  release(slot);
 }
 
 void Heap::release(Slot slot) {

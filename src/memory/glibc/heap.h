@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <tl/expected.hpp>
@@ -24,10 +23,9 @@ struct HeapRules {
   /// Asked from the system beyond what is needed, and left at the top when the top is given back.
   Bytes top_pad{128 << 10};
   Bytes page{4096};
-  /// Share of the fragments beside tensors that a small object of the process takes and keeps, as
-  /// long as it lives. Until then neighbouring tensors do not join when they are free, nor does a
-  /// hole serve a tensor of its old size: what fragments the heap of a real process. 0: none,
-  /// malloc alone.
+  /// Share of the fragments beside tensors that a small object of the process takes and keeps. Then
+  /// neighbouring tensors never join again when they are free, nor does a hole serve a tensor of
+  /// its old size: what fragments the heap of a real process. 0: none, malloc alone.
   double kept_fragments = 0;
 };
 
@@ -115,7 +113,6 @@ class Heap {
   std::map<std::int64_t, std::vector<Slot>> bins_;
   PageSet pages_;  ///< of the heap proper, from its begin
   std::int64_t fresh_ = 0;
-  std::deque<Slot> kept_;  ///< fragments that small objects have, the oldest first
   std::uint32_t random_ = 1;
   AllocatorStats stats_;
 };

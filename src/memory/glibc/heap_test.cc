@@ -91,24 +91,8 @@ TEST(Heap, KeptFragmentsKeepHolesFromTheirOldTensors) {
     return heap.stats().reserved_peak;
   };
   EXPECT_GT(resident_after(1.0 / 30), resident_after(0) + kMiB);
-  EXPECT_GT(resident_after(1.0), resident_after(0) + kMiB);
+  EXPECT_GT(resident_after(1.0), 2 * resident_after(1.0 / 30));
   EXPECT_EQ(resident_after(1.0 / 30), resident_after(1.0 / 30));  // the same in every run
-}
-
-TEST(Heap, KeptFragmentsAreFreeAgainWhenOthersAreKept) {
-  const auto resident_after = [](int rounds) {
-    Heap heap({.kept_fragments = 1.0 / 30});
-    heap.free(taken(heap, kMiB * 30));  // nothing is trimmed from now on
-    for (int round = 0; round < rounds; ++round) {
-      std::vector<BlockId> tensors;
-      for (int i = 0; i < 200; ++i) tensors.push_back(taken(heap, kKiB * 100));
-      for (const BlockId tensor : tensors) heap.free(tensor);
-    }
-    return heap.stats().reserved;
-  };
-  const Bytes few = resident_after(20);
-  EXPECT_GT(few, resident_after(1) + kMiB * 4);
-  EXPECT_LT(resident_after(100), few + kMiB);
 }
 
 TEST(Heap, BooksBalanceWhateverTheOrder) {

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ...tracing.one_step import RawStep
-from . import beside, names
+from . import beside, names, objects
 from .preparation import layers, operators, without_preparation
 
 _HOST_KINDS = ("parameter", "buffer", "input")
@@ -178,8 +178,8 @@ class Record:
         if self.roots or self._world.watcher.optimizers or self._leaves:
             return
         gc.unfreeze()  # what is frozen is not among the collector's objects
-        self._leaves = {id(t): t for t in gc.get_objects() if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad
-                        and t.grad is not None}
+        tensors = objects.of_kind(lambda kind: issubclass(kind, torch.Tensor))
+        self._leaves = {id(t): t for t in tensors if t.is_leaf and t.requires_grad and t.grad is not None}
         gc.freeze()
 
     def _keep_gradients(self) -> None:

@@ -16,7 +16,7 @@ import torch
 from ...plain import counted
 from .. import sites
 from ..world import anonymous_bytes
-from . import segment, threads, updates
+from . import objects, segment, threads, updates
 from .script_recorder import ScriptRecorder
 
 _ROUND = 12  # calls of optimizers in which each that is in use has been called
@@ -28,8 +28,8 @@ _ENOUGH_PARTS = 2  # equal parts, after which further ones are only counted
 
 def _on_the_device() -> list:
     """Weak references to the tensors there. isinstance would ask lazy objects of libraries for their class, upon which some warn."""
-    return [weakref.ref(thing) for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor) and thing.device.type == "cuda"
-            and not torch.nn.parameter.is_lazy(thing)]
+    tensors = objects.of_kind(lambda kind: issubclass(kind, torch.Tensor))
+    return [weakref.ref(t) for t in tensors if t.device.type == "cuda" and not torch.nn.parameter.is_lazy(t)]
 
 
 class Watcher:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..recording import names
+from ..recording import names, objects
 from . import variables
 
 
@@ -24,7 +24,8 @@ class Average:
 def look_for(world, watcher, record) -> list:
     """The averages that the script keeps; they are said as a fact."""
     gc.unfreeze()  # what is frozen is not among the collector's objects
-    kept, things = Kept(watcher, record), gc.get_objects()
+    kinds = {type(root) for root in record.roots}
+    kept, things = Kept(watcher, record), objects.of_kind(lambda kind: kind in kinds or issubclass(kind, (dict, list)))
     found = _models(record, kept, things)
     if world.outcome.compiled_at:
         things = variables.walk()[0]  # the compiler keeps lists of what it has traced with, which are as large

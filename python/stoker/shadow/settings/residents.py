@@ -8,6 +8,7 @@ import gc
 import torch
 
 from ...tracing.recorder import DTYPES
+from ..recording import objects
 from ..sites import Site
 from ..world import Fact
 from . import variables
@@ -49,8 +50,7 @@ def _addresses(references) -> set:
 def _of_the_script() -> set:
     """Addresses of what the script's variables lead to, and of what networks hold, but for graphs that a compiler has traced."""
     gc.unfreeze()  # what is frozen is not among the collector's objects
-    kinds = ((thing, type(thing)) for thing in gc.get_objects())
-    modules = [thing for thing, kind in kinds if issubclass(kind, torch.nn.Module) and not issubclass(kind, torch.fx.GraphModule)]
+    modules = objects.of_kind(lambda kind: issubclass(kind, torch.nn.Module) and not issubclass(kind, torch.fx.GraphModule))
     return {address_of(t) for t in variables.walk()[1]} | {
         address_of(t) for module in modules for t in (*module.parameters(recurse=False), *module.buffers(recurse=False))}
 
