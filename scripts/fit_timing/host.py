@@ -14,7 +14,7 @@ from .common import Tool, descend, errors, header, nested, read_csv, write_tree
 TABLE = "inference_latency.csv"
 START = {"host.library_us": 24.0, "host.conversion_us": 3.0}
 BEYOND = 1.25       # times what the smallest batches take: from there the GPU limits
-PULL = 4.0          # of each logarithm towards its prior; chosen by processors left out, among 0.05, 0.3, 1 and this
+PULL = 4.0          # each logarithm's, towards its prior; chosen by processors left out, among 0.05, 0.3, 1 and this
 SPREAD = 0.15       # by hand: what operators' kinds leave open on a known processor, from models left out
 POWER = {"power.pj_12nm": 14.0, "power.half_tensor": 5.0}
 OF_ARCHITECTURE = ("power.half_tensor",)  # tensor cores of a generation; the rest belongs to the process

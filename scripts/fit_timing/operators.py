@@ -15,8 +15,8 @@ from .operator_rows import CHIPS, FAMILIES, GAP, HOST_FLOOR_US, OPERATOR_FLOOR, 
 
 ROWS_PER_FIT = 4000
 FINEST = 0.004  # the last step of the search, in logarithms: coarser ones leave efficiencies to the rows that were drawn
-# Of each logarithm towards its start, without which rows of convolutions cannot tell Winograd's arithmetic from its staging
-# (1.4 to 3.5 times the memory's bandwidth). Chosen by GPUs left out, among 0, 0.003, 0.01 and this.
+# The pull of each logarithm towards its start, without which rows of convolutions cannot tell Winograd's arithmetic from its
+# staging (1.4 to 3.5 times the memory's bandwidth). Chosen by GPUs left out, among 0, 0.003, 0.01 and this.
 PULL = 0.03
 HELD_OUT_PERCENT = 15  # of the shapes, by hash
 # Power-capped cards and another vendor: fitted for themselves, kept out of the base.

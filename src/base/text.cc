@@ -92,6 +92,10 @@ std::string escaped(std::string_view json) {
 
 std::string printable_lines(std::string_view text) { return cleaned(text, "\n\t"); }
 
+bool has_part(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -23,6 +23,7 @@ namespace stoker {
 
 /// ASCII letters in lower case, all else as it is.
 [[nodiscard]] std::string lower_case(std::string_view text);
+[[nodiscard]] bool has_part(std::string_view text, std::string_view part);
 
 /// Parses "64G", "512MiB", "1.5 GB", "1000"; binary multiples, since memory is meant. Refuses
 /// negative, absurd (> 2^60) and malformed sizes.

@@ -76,7 +76,7 @@ Snapshot steps_of(int steps, bool leaks) {
 TEST(Explanation, WhatStaysOfEveryStepPilesUp) {
   const auto e = explain_snapshot(steps_of(12, true), {MemoryMoment::kEnd, {}, {}}, "f");
   ASSERT_TRUE(e) << e.error().text();
-  // Of twelve steps the first goes with the start, the last with what goes on.
+  // The first of twelve steps goes with the start, the last with what goes on.
   EXPECT_TRUE(any_has(e->why, "memory piles up: 200.0 MiB in 10 blocks from train.py:7 log_loss"))
       << (e->why.empty() ? "" : e->why[0]);
   EXPECT_TRUE(any_has(e->advice, "let go of what train.py:7 log_loss keeps"));

@@ -12,7 +12,7 @@ namespace {
 
 /// Fewer cycles may be one step's parts.
 constexpr std::int64_t kFewestCycles = 5;
-/// Of the cycles, those whose blocks stay, for a line that leaves some of each.
+/// Blocks of so large a part of the cycles stay, where a line leaves some of each.
 constexpr double kMostCycles = 0.6;
 /// A fall of this part of the deepest one is a cycle's, and not a temporary's.
 constexpr double kFall = 0.5;

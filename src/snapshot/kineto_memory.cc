@@ -48,12 +48,9 @@ Result<KinetoMemory> KinetoMemorySink::memory(const TraceReading& reading, const
                                               std::optional<std::int64_t> device) const {
   KinetoMemory memory;
   memory.host_events = host_events_;
-  memory.trace_events = reading.events;
   memory.broken_events = broken_;
   memory.untimed_events = untimed_;
-  memory.damaged_places = reading.damaged_places;
-  memory.cut = reading.cut;
-  memory.repaired = reading.repaired;
+  memory.reading = reading;
   const std::vector<KinetoMemoryEvent>* most = nullptr;
   for (const auto& [id, events] : by_device_) {
     const bool better = device ? id == *device : !most || events.size() > most->size();
@@ -85,13 +82,6 @@ Result<KinetoMemory> parse_kineto_memory(std::string_view content, const std::st
   KinetoMemorySink sink;
   const TraceReading reading = TRY(read_trace_events(content, where, sink));
   return sink.memory(reading, where, device);
-}
-
-Result<KinetoMemory> read_kineto_memory(const std::filesystem::path& path,
-                                        std::optional<std::int64_t> device) {
-  KinetoMemorySink sink;
-  const TraceReading reading = TRY(read_trace_file(path, sink));
-  return sink.memory(reading, path.string(), device);
 }
 
 }  // namespace stoker

@@ -32,11 +32,8 @@ struct KinetoMemory {
   std::int64_t other_devices = 0;   ///< events of other CUDA devices, left out
   std::int64_t host_events = 0;     ///< of the host's allocator, left out
   std::int64_t broken_events = 0;   ///< of no or absurd bytes, left out
-  std::int64_t trace_events = 0;    ///< of any kind in the file
   std::int64_t untimed_events = 0;  ///< without a readable time: taken where they stand in the file
-  std::int64_t damaged_places = 0;  ///< events that are no JSON at all, passed over
-  bool cut = false;                 ///< the file ends early
-  std::int64_t repaired = 0;        ///< places that were no JSON: inf, NaN, escapes that it has not
+  TraceReading reading;
 };
 
 /// Keeps the memory events of a trace, of every device.
@@ -59,9 +56,6 @@ class KinetoMemorySink final : public TraceSink {
 [[nodiscard]] Result<KinetoMemory> parse_kineto_memory(std::string_view content,
                                                        const std::string& where,
                                                        std::optional<std::int64_t> device = {});
-/// The file, unpacked when its name ends in .gz.
-[[nodiscard]] Result<KinetoMemory> read_kineto_memory(const std::filesystem::path& path,
-                                                      std::optional<std::int64_t> device = {});
 
 /// What the trace alone says, without a simulation.
 struct KinetoSummary {

@@ -17,6 +17,12 @@ std::string event(int time, std::int64_t bytes, const std::string& more = "", in
          std::to_string(bytes) + more + "}}";
 }
 
+Result<KinetoMemory> memory_of_file(const std::filesystem::path& path) {
+  KinetoMemorySink sink;
+  const TraceReading reading = TRY(read_trace_file(path, sink));
+  return sink.memory(reading, path.string());
+}
+
 TEST(KinetoMemory, EventsByTimeAndDevice) {
   const std::string trace =
       R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":"x"}],"traceEvents":[)" +
@@ -32,7 +38,7 @@ TEST(KinetoMemory, EventsByTimeAndDevice) {
   EXPECT_FALSE(memory->events[0].total_reserved);
   EXPECT_EQ(memory->events[2].bytes, -1024);
   EXPECT_EQ(memory->host_events, 1);
-  EXPECT_EQ(memory->trace_events, 5);
+  EXPECT_EQ(memory->reading.events, 5);
   // A bare list of events is a trace too.
   EXPECT_EQ(parse_kineto_memory("[" + event(1, 512) + "]", "t")->events.size(), 1u);
 }
@@ -82,10 +88,10 @@ TEST(KinetoMemory, ATraceThatEndsEarlyIsReadAsFarAsItGoes) {
   whole += R"(],"traceName":"y"})";
   const auto half = parse_kineto_memory(std::string_view(whole).substr(0, whole.size() / 2), "t");
   ASSERT_TRUE(half) << half.error().text();
-  EXPECT_TRUE(half->cut);
+  EXPECT_TRUE(half->reading.cut);
   EXPECT_GT(half->events.size(), 15u);
   EXPECT_LT(half->events.size(), 21u);
-  EXPECT_EQ(half->damaged_places, 0);
+  EXPECT_EQ(half->reading.damaged_places, 0);
   for (std::size_t bytes = 200; bytes < whole.size(); ++bytes)
     ASSERT_TRUE(parse_kineto_memory(std::string_view(whole).substr(0, bytes), "t")) << bytes;
 }
@@ -98,8 +104,8 @@ TEST(KinetoMemory, DamageInTheMiddleCostsTheEventThatItStandsIn) {
         "t");
     ASSERT_TRUE(memory) << damage << memory.error().text();
     EXPECT_EQ(memory->events.size(), 4u) << damage;
-    EXPECT_EQ(memory->damaged_places, 2) << damage;
-    EXPECT_FALSE(memory->cut) << damage;
+    EXPECT_EQ(memory->reading.damaged_places, 2) << damage;
+    EXPECT_FALSE(memory->reading.cut) << damage;
   }
 }
 
@@ -144,7 +150,7 @@ std::filesystem::path shared_trace(const char* name) {
 TEST(KinetoMemory, ARealTraceWithTotalsAndAddresses) {
   const auto path = shared_trace("tracelens_h100_bert_small.json.gz");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-  const auto memory = read_kineto_memory(path);
+  const auto memory = memory_of_file(path);
   ASSERT_TRUE(memory) << memory.error().text();
   ASSERT_EQ(memory->events.size(), 218u);
   EXPECT_EQ(summarize(*memory).total_mismatches, 0);
@@ -159,7 +165,7 @@ TEST(KinetoMemory, RealTracesOfTrainingComeToRest) {
                            "kineto_resnet50_v100_workers4.pt.trace.json.gz"}) {
     const auto path = shared_trace(name);
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-    const auto memory = read_kineto_memory(path);
+    const auto memory = memory_of_file(path);
     ASSERT_TRUE(memory) << memory.error().text();
     const KinetoComparison c = compare_with_kineto(*memory);
     EXPECT_EQ(c.late_segments, 0) << name;

@@ -11,20 +11,16 @@ namespace {
 /// A trace of a day; what claims to take longer overflowed.
 constexpr std::int64_t kLongest = 86'400LL * 1'000'000'000;
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 /// Names of the kernels of collectives: NCCL, and RCCL, which keeps them.
 bool is_communication(std::string_view kernel) {
-  return kernel.starts_with("nccl") || has(kernel, "ncclKernel") || has(kernel, "ncclDevKernel") ||
-         has(kernel, "rccl");
+  return kernel.starts_with("nccl") || has_part(kernel, "ncclKernel") ||
+         has_part(kernel, "ncclDevKernel") || has_part(kernel, "rccl");
 }
 
 GpuWork copy_work(std::string_view name) {
-  if (has(name, "HtoD") || has(name, "HostToDevice"))
-    return has(name, "Pageable") ? GpuWork::kCopyInPageable : GpuWork::kCopyIn;
-  if (has(name, "DtoH") || has(name, "DeviceToHost")) return GpuWork::kCopyOut;
+  if (has_part(name, "HtoD") || has_part(name, "HostToDevice"))
+    return has_part(name, "Pageable") ? GpuWork::kCopyInPageable : GpuWork::kCopyIn;
+  if (has_part(name, "DtoH") || has_part(name, "DeviceToHost")) return GpuWork::kCopyOut;
   return GpuWork::kCopyWithin;
 }
 
@@ -74,8 +70,7 @@ void TraceTimeline::take_gpu(const ProfilerEvent& event, GpuWork work, TimeSpan 
 
 void TraceTimeline::take_host(const ProfilerEvent& event, HostWork work, TimeSpan time) {
   host_.push_back({time, name_id(event.name), thread_id(event), work});
-  const bool call = event.category.find("untime") != std::string::npos ||
-                    event.category.find("driver") != std::string::npos;
+  const bool call = has_part(event.category, "untime") || has_part(event.category, "driver");
   correlations_.push_back(call ? event.arg("correlation").value_or(0) : 0);
 }
 
@@ -84,7 +79,7 @@ void TraceTimeline::take_annotation(const ProfilerEvent& event, TimeSpan time, H
   if (name.starts_with("ProfilerStep#")) {
     steps_.push_back(time);
   } else if (name.starts_with("enumerate(DataLoader)#")) {
-    own_loading_ = own_loading_ || has(name, "_SingleProcess");
+    own_loading_ = own_loading_ || has_part(name, "_SingleProcess");
     take_host(event, HostWork::kLoader, time);
   } else if (name.starts_with("Optimizer.step#") || name.starts_with("Optimizer.zero_grad#")) {
     take_host(event, HostWork::kOptimizer, time);
@@ -114,7 +109,7 @@ void TraceTimeline::take(const ProfilerEvent& event) {
   } else if (kind == "user_annotation") {
     where = Where::kAnnotation;
     host = HostWork::kAnnotation;
-  } else if (kind == "python_function" && has(event.name, "torch/serialization.py") &&
+  } else if (kind == "python_function" && has_part(event.name, "torch/serialization.py") &&
              event.name.ends_with(": save")) {
     where = Where::kHost;
     host = HostWork::kSave;

@@ -18,13 +18,14 @@ class LoopsOverSamples(Exception):
 
 
 _MORE_A_SAMPLE = 0.05  # share of the operators of the smallest batch that another sample adds
+_STRAIGHT = 1.5  # of the two slopes of a line the steeper one is less times the other
 
 
 def check_loop(points, outcomes: list) -> None:
     """LoopsOverSamples where operators grow in number along a straight line with the batch, as those of a detector do."""
     low, high, check = (sum(event[0] == "o" for event in outcome.raw.events) for outcome in outcomes)
     a, b = (high - low) / (points[1] - points[0]), (check - high) / (points[2] - points[1])
-    if min(a, b) > _MORE_A_SAMPLE * low and max(a, b) < 1.5 * min(a, b):
+    if min(a, b) > _MORE_A_SAMPLE * low and max(a, b) < _STRAIGHT * min(a, b):
         raise LoopsOverSamples
 
 

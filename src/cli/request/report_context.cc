@@ -5,7 +5,7 @@
 #include "base/setting.h"
 #include "base/text.h"
 #include "cli/arguments/version.h"
-#include "report/text/trained_words.h"
+#include "report/text/measured/trained_words.h"
 
 namespace stoker::cli {
 namespace {

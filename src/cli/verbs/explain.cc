@@ -127,9 +127,9 @@ Result<int> explain_profile(const ExplainArguments& o) {
     report.time = TRY(diagnose_trace(sink.timeline, o.device, o.file));
     add_notes(report.reading, *report.time);
   }
-  if (!sink.timeline.empty() && sink.memory.empty()) {
-    // Nothing on memory is asked of a trace that was recorded without it.
-  } else {
+  // A trace with operators or kernels may have been recorded without memory; one with neither
+  // fails.
+  if (sink.timeline.empty() || !sink.memory.empty()) {
     ProfileMemory memory;
     memory.memory = TRY(sink.memory.memory(report.reading, o.file, o.device));
     memory.summary = summarize(memory.memory);

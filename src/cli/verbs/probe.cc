@@ -14,7 +14,7 @@
 #include "input/probe/cache_what_if.h"
 #include "input/probe/probe_io.h"
 #include "report/model/report.h"
-#include "report/text/pipeline_probe_text.h"
+#include "report/text/measured/pipeline_probe_text.h"
 #include "scenario/sources/data_source.h"
 
 namespace stoker::cli {

@@ -112,6 +112,13 @@ void name_annotation(const TraceTimeline& timeline, const SpanSet& time, GpuTime
 
 }  // namespace
 
+std::int64_t median_of(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work, TimeSpan window) {
   GpuTime t;
   t.window = window;
@@ -145,11 +152,7 @@ GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work
     }
   }
   t.kernels = static_cast<std::int64_t>(lengths.size());
-  if (!lengths.empty()) {
-    const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-    std::ranges::nth_element(lengths, middle);
-    t.median_kernel = *middle;
-  }
+  t.median_kernel = median_of(std::move(lengths));
   const SpanSet computes(std::move(compute)), communicates(std::move(communication)),
       copying(std::move(copies));
   const SpanSet kernels = computes.joined(communicates);

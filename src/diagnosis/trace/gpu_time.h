@@ -29,6 +29,9 @@ struct GpuTime {
   std::int64_t python_in_it = 0;
 };
 
+/// The upper one of two in the middle; 0 of none.
+[[nodiscard]] std::int64_t median_of(std::vector<std::int64_t> values);
+
 [[nodiscard]] GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work,
                                TimeSpan window);
 

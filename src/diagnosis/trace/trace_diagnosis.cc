@@ -21,13 +21,6 @@ constexpr std::size_t kEnoughSteps = 3;
 constexpr double kLongFirst = 1.5;
 constexpr std::size_t kMostShares = 8;
 
-std::int64_t median_of(std::vector<std::int64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 /// The steps that count: all, or those behind a first one that took much longer.
 std::vector<TimeSpan> counted_steps(const TraceTimeline& timeline, TraceDiagnosis& d) {
   std::vector<TimeSpan> steps = timeline.steps();

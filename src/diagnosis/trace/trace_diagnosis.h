@@ -44,7 +44,7 @@ struct TraceDiagnosis {
   double seconds = 0;                  ///< the time looked at
   std::int64_t steps = 0;              ///< ProfilerStep within it
   double step_s = 0;                   ///< median; 0: not known
-  /// Of the GPU; without one `compute` is the main thread's within operators.
+  /// The GPU's shares; without one `compute` is the main thread's within operators.
   double compute = 0, communication = 0, copies = 0, idle = 0;
   double communication_all = 0;  ///< beside computing too
   std::array<double, kIdleCauses> idle_by{};

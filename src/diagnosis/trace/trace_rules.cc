@@ -15,13 +15,10 @@ namespace {
 /// Losses below are not reported, as in a watch.
 constexpr double kWorthTurning = 0.05;
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-/// What a loss that is removed whole brings.
+/// What a loss that is removed whole brings; something is always left.
 std::string at_most(double lost) {
-  return fmt::format(" At most {:+.0f} % speed.", kPerCent * lost / std::max(0.01, 1 - lost));
+  constexpr double kLeastLeft = 0.01;  // of the time, so that the bound stays a number
+  return fmt::format(" At most {:+.0f} % speed.", kPerCent * lost / std::max(kLeastLeft, 1 - lost));
 }
 
 class Rules {
@@ -186,17 +183,19 @@ double share_of_window(std::int64_t ns, TimeSpan window) {
 }
 
 void KernelShares::add(std::string_view name, double share) {
-  const bool half = has(name, "bf16") || has(name, "f16") || has(name, "half") ||
-                    has(name, "16816") || has(name, "1688");
-  const bool tensor_cores = has(name, "tensorop") || has(name, "tf32") || has(name, "hmma");
-  if (has(name, "nchwToNhwc") || has(name, "nhwcToNchw")) {
+  const bool half = has_part(name, "bf16") || has_part(name, "f16") || has_part(name, "half") ||
+                    has_part(name, "16816") || has_part(name, "1688");
+  const bool tensor_cores =
+      has_part(name, "tensorop") || has_part(name, "tf32") || has_part(name, "hmma");
+  if (has_part(name, "nchwToNhwc") || has_part(name, "nhwcToNchw")) {
     layout += share;
   } else if (!half && !tensor_cores &&
-             (has(name, "sgemm") || has(name, "scudnn") || has(name, "_engine<float"))) {
+             (has_part(name, "sgemm") || has_part(name, "scudnn") ||
+              has_part(name, "_engine<float"))) {
     fp32 += share;
-  } else if (has(name, "elementwise") || has(name, "reduce_kernel") || has(name, "oftmax") ||
-             has(name, "ayer_norm") || has(name, "bn_fw") || has(name, "bn_bw") ||
-             has(name, "batch_norm")) {
+  } else if (has_part(name, "elementwise") || has_part(name, "reduce_kernel") ||
+             has_part(name, "oftmax") || has_part(name, "ayer_norm") || has_part(name, "bn_fw") ||
+             has_part(name, "bn_bw") || has_part(name, "batch_norm")) {
     elementwise += share;
   }
 }

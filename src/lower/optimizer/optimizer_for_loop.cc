@@ -17,6 +17,13 @@ void take_gradient(StepWriter& step, const OptimizerSettings& o, const TrainedPa
   step.run(p, {2, 1, "add"});
 }
 
+/// Both running averages of Adam and its kin.
+void update_moments(StepWriter& step, const TrainedParameter& p) {
+  step.run(p, {2, 1, "lerp_"});
+  step.run(p, {1, 1, "mul_"});
+  step.run(p, {2, 1, "addcmul_"});
+}
+
 void sgd(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   Held grad;
   for (const TrainedParameter& p : group) {
@@ -44,9 +51,7 @@ void adam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gro
   for (const TrainedParameter& p : group) {
     if (o.kind == OptimizerKind::kAdam) take_gradient(step, o, p, grad);
     else if (o.weight_decay != 0) step.run(p, {1, 1, "mul_"});
-    step.run(p, {2, 1, "lerp_"});
-    step.run(p, {1, 1, "mul_"});
-    step.run(p, {2, 1, "addcmul_"});
+    update_moments(step, p);
     if (o.amsgrad) step.run(p, {2, 1, "maximum"});
     Held root = step.like(p);
     step.run(p, {1, 1, "sqrt"});
@@ -148,9 +153,7 @@ void nadam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gr
   Held denominator;
   for (const TrainedParameter& p : group) {
     take_gradient(step, o, p, grad);
-    step.run(p, {2, 1, "lerp_"});
-    step.run(p, {1, 1, "mul_"});
-    step.run(p, {2, 1, "addcmul_"});
+    update_moments(step, p);
     Held quotient = step.like(p);
     step.run(p, {1, 1, "div"});
     Held root = step.like(p);
@@ -180,9 +183,7 @@ void radam(StepWriter& step, const OptimizerSettings& o, const ParameterList& gr
   Held corrected;
   for (const TrainedParameter& p : group) {
     take_gradient(step, o, p, grad);
-    step.run(p, {2, 1, "lerp_"});
-    step.run(p, {1, 1, "mul_"});
-    step.run(p, {2, 1, "addcmul_"});
+    update_moments(step, p);
     step.assign(corrected, step.like(p));
     step.run(p, {1, 1, "div"});
     Held update = step.like(p);

@@ -9,6 +9,23 @@
 namespace stoker {
 namespace {
 
+/// `grads` of the next list, with weight decay added out of place or taken off the parameters.
+void take_gradients(StepWriter& step, const OptimizerSettings& o, const ParameterList& list,
+                    Held& grads) {
+  step.release(grads);
+  if (o.weight_decay == 0) return;
+  if (o.decoupled) return step.run(list, {1, 1});
+  grads = step.like(list);
+  step.run(list, {2, 1});
+}
+
+/// Both running averages of Adam and its kin.
+void update_moments(StepWriter& step, const ParameterList& list) {
+  step.run(list, {2, 1});  // lerp_
+  step.run(list, {1, 1});  // mul_
+  step.run(list, {2, 1});  // addcmul_
+}
+
 void sgd_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
@@ -41,10 +58,8 @@ void adam_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterL
         step.run(list, {2, 1});
       }
     }
-    step.run(list, {2, 1});  // lerp_
-    step.run(list, {1, 1});  // mul_
-    step.run(list, {2, 1});  // addcmul_
-    step.release(grads);     // del
+    update_moments(step, list);
+    step.release(grads);  // del
     if (o.amsgrad) step.run(list, {2, 1});
     step.assign(root, step.like(list));
     step.run(list, {1, 1});  // sqrt
@@ -60,10 +75,7 @@ void rmsprop_foreach(StepWriter& step, const OptimizerSettings& o, const Paramet
   Held average;
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
-    if (o.weight_decay != 0) {
-      grads = step.like(list);
-      step.run(list, {2, 1});
-    }
+    take_gradients(step, o, list, grads);
     step.run(list, {1, 1});                  // mul_
     step.run(list, {2, 1});                  // addcmul_
     if (o.centered) step.run(list, {2, 1});  // lerp_
@@ -89,10 +101,7 @@ void adagrad_foreach(StepWriter& step, const OptimizerSettings& o, const Paramet
   Held numerator;
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
-    if (o.weight_decay != 0) {
-      grads = step.like(list);
-      step.run(list, {2, 1});
-    }
+    take_gradients(step, o, list, grads);
     step.run(list, {2, 1});  // addcmul_
     step.assign(root, step.like(list));
     step.run(list, {1, 1});  // sqrt
@@ -104,23 +113,6 @@ void adagrad_foreach(StepWriter& step, const OptimizerSettings& o, const Paramet
   }
   step.release(numerator);
   step.release(root);
-}
-
-/// `grads` of the next list, with weight decay added out of place or taken off the parameters.
-void take_gradients(StepWriter& step, const OptimizerSettings& o, const ParameterList& list,
-                    Held& grads) {
-  step.release(grads);
-  if (o.weight_decay == 0) return;
-  if (o.decoupled) return step.run(list, {1, 1});
-  grads = step.like(list);
-  step.run(list, {2, 1});
-}
-
-/// Both running averages of Adam and its kin.
-void average(StepWriter& step, const ParameterList& list) {
-  step.run(list, {2, 1});  // lerp_
-  step.run(list, {1, 1});  // mul_
-  step.run(list, {2, 1});  // addcmul_
 }
 
 void adadelta_foreach(StepWriter& step, const OptimizerSettings& o, const ParameterList& group) {
@@ -168,7 +160,7 @@ void nadam_foreach(StepWriter& step, const OptimizerSettings& o, const Parameter
   Held root;
   for (const ParameterList& list : by_dtype(group)) {
     take_gradients(step, o, list, grads);
-    average(step, list);
+    update_moments(step, list);
     step.assign(root, step.like(list));
     step.run(list, {1, 1});  // sqrt
     step.run(list, {1, 1});  // div_
@@ -186,7 +178,7 @@ void radam_foreach(StepWriter& step, const OptimizerSettings& o, const Parameter
   for (const ParameterList& list : by_dtype(group)) {
     Held grads;
     take_gradients(step, o, list, grads);
-    average(step, list);
+    update_moments(step, list);
     step.release(grads);  // del
     step.assign(root, step.like(list));
     step.run(list, {1, 1});  // sqrt

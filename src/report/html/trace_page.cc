@@ -27,7 +27,7 @@ Json memory_course_of(const ProfileMemory& profile) {
   plot.x.label = "memory event";
   plot.y.label = totals ? "allocated" : "above the beginning of the trace";
   Series allocated{plot.y.label, {}}, reserved{"reserved", {}};
-  const std::size_t stretch = memory.events.size() / (kDrawnPoints) + 1;
+  const std::size_t stretch = memory.events.size() / kDrawnPoints + 1;
   double at = 0, most = 0, held = 0;
   for (std::size_t i = 0; i < memory.events.size(); ++i) {
     const KinetoMemoryEvent& event = memory.events[i];

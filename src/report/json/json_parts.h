@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "diagnosis/findings/job_diagnosis.h"
+#include "diagnosis/trace/trace_diagnosis.h"
 #include "json/value.h"
 #include "report/json/answer.h"
 #include "report/model/report.h"
@@ -22,6 +22,7 @@ using Json = json::Value;
 [[nodiscard]] Json input_plan_object(const InputPlan& plan);
 [[nodiscard]] Json figure_object(const Figure& figure);
 [[nodiscard]] Json finding_object(const JobFinding& finding);
+[[nodiscard]] Json trace_object(const TraceDiagnosis& diagnosis);
 [[nodiscard]] Json memory_object(const Forecast& forecast,
                                  const std::optional<BatchLimits>& limits);
 [[nodiscard]] Json time_object(const Forecast& forecast);

@@ -1,5 +1,4 @@
 #include "report/json/json_parts.h"
-#include "report/model/recording_report.h"
 
 namespace stoker {
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "diagnosis/trace/trace_diagnosis.h"
-#include "json/value.h"
 #include "snapshot/explanation.h"
 #include "snapshot/kineto_memory.h"
 
@@ -35,6 +34,5 @@ struct ProfileReport {
 [[nodiscard]] std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot,
                                         const std::string& file, const std::string& tool_version);
 [[nodiscard]] std::string profile_json(const ProfileReport& report);
-[[nodiscard]] json::Value trace_object(const TraceDiagnosis& diagnosis);
 
 }  // namespace stoker

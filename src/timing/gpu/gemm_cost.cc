@@ -21,10 +21,11 @@ constexpr std::array kTiles{Tile{128, 128, 1.0}, Tile{128, 64, 0.92}, Tile{64, 1
 constexpr std::array kTensorTiles{Tile{256, 128, 1.0}, Tile{128, 256, 1.0}, Tile{128, 128, 0.95},
                                   Tile{128, 64, 0.80}, Tile{64, 128, 0.80}, Tile{64, 64, 0.60},
                                   Tile{32, 64, 0.35},  Tile{64, 32, 0.35},  Tile{32, 32, 0.20}};
-/// What the fitted rows are explained with. Kernels of theirs split k up to 162 times (the grids of
-/// linear layers on an A100).
-constexpr int kMostSplits = 32;
-constexpr int kMostSplitsBeyond = 1024;
+/// Pieces of k at most: what the fitted rows are explained with, and where no row is (by judgement:
+/// several for each SM; kernels of the rows split k up to 162 times, linear layers on an A100).
+constexpr int kMostSplits = 32, kMostSplitsUnmeasured = 1024;
+/// The longest k of the rows of products is 65,430 (NeuSight's table of GEMMs).
+constexpr std::int64_t kLongestMeasured = 65536;
 /// No library splits k into pieces shorter than this: the pipeline of a tile would never fill.
 constexpr double kShortestPiece = 128;
 
@@ -51,7 +52,7 @@ TileChoice choose(const std::array<Tile, N>& tiles, const Tiling& t, double rate
                   const GpuRates& device, const KernelCoefficients& coefficients) {
   const double sms = device.sms;
   const double rate_of_sm = rate / sms;
-  const int most_splits = t.measured ? kMostSplits : kMostSplitsBeyond;
+  const int most_splits = t.measured ? kMostSplits : kMostSplitsUnmeasured;
   TileChoice best;
   best.time = Seconds(HUGE_VAL);
   for (const Tile& tile : tiles) {
@@ -101,8 +102,7 @@ CostClass class_of(bool tensor, bool weight, bool batched) {
 }  // namespace
 
 bool is_measured(const GemmShape& shape, bool tensor) {
-  constexpr std::int64_t kLongest = 65536;
-  return shape.k <= kLongest && (tensor || std::min(shape.m, shape.n) > 1);
+  return shape.k <= kLongestMeasured && (tensor || std::min(shape.m, shape.n) > 1);
 }
 
 TileChoice best_tile(const Tiling& tiling, double rate, const GpuRates& device,

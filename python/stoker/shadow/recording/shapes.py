@@ -75,10 +75,13 @@ def _masked_select(shadow, args, kwargs):
     shadow._world.watcher.synchronises("nonzero")
     known = _real(shadow, mask)
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
-    count = _spread(shadow, aten.masked_select.default, mask) if known is None and shape == mask.shape else None
-    if known is None and count is None:
-        shadow.note_bounded(aten.masked_select.default, tensor)
-    count = count or shape.numel() if known is None else values.table.on_host(lambda: int(known.expand(shape).sum()))
+    if known is not None:
+        count = values.table.on_host(lambda: int(known.expand(shape).sum()))
+    else:
+        count = _spread(shadow, aten.masked_select.default, mask) if shape == mask.shape else None
+        if count is None:
+            shadow.note_bounded(aten.masked_select.default, tensor)
+            count = shape.numel()
     out = _empty(shadow, count, tensor.dtype, tensor)
     return args, shadow._world.watcher.made(aten.masked_select.default, args, kwargs, out)
 

@@ -26,7 +26,7 @@ def look_for(world, watcher, record) -> list:
     gc.unfreeze()  # what is frozen is not among the collector's objects
     kinds = {type(root) for root in record.roots}
     kept, things = Kept(watcher, record), objects.of_kind(lambda kind: kind in kinds or issubclass(kind, (dict, list)))
-    found = _models(record, kept, things)
+    found = _models(record, kept, [thing for thing in things if type(thing) in kinds])
     if world.outcome.compiled_at:
         things = variables.walk()[0]  # the compiler keeps lists of what it has traced with, which are as large
     found += _of_tensors(record, kept, things, set().union(*(average.addresses for average in found)))
@@ -38,17 +38,15 @@ def look_for(world, watcher, record) -> list:
     return found
 
 
-def _models(record, kept, things: list) -> list:
+def _models(record, kept, others: list) -> list:
     """Models like one that is trained, which nothing calls and no gradient reaches, and which the step writes."""
     called = {id(module) for root in record.roots for module in root.modules()} | record.called
     found, seen = [], set()
-    kinds = {type(root) for root in record.roots}
-    things = [thing for thing in things if type(thing) in kinds]
     for prefix, root in zip(names.prefixes(record.roots), record.roots):
         shapes = [(name, tuple(p.shape)) for name, p in root.named_parameters()]
         if not shapes or not any(p.requires_grad for p in root.parameters()):
             continue
-        for other in things:
+        for other in others:
             if type(other) is not type(root) or id(other) in called or id(other) in seen:
                 continue
             theirs = list(other.named_parameters())

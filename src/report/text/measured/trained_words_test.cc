@@ -1,4 +1,4 @@
-#include "report/text/trained_words.h"
+#include "report/text/measured/trained_words.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "report/model/report.h"
 #include "report/text/layout.h"
-#include "report/text/storage_text.h"
+#include "report/text/measured/storage_text.h"
 
 namespace stoker {
 namespace {

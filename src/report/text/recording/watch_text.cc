@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "diagnosis/timeline/times.h"
 #include "report/model/watch_report.h"
-#include "report/text/finding_text.h"
 #include "report/text/layout.h"
+#include "report/text/recording/finding_text.h"
 #include "report/text/screen.h"
 
 namespace stoker {

@@ -1,4 +1,4 @@
-#include "report/text/finding_text.h"
+#include "report/text/recording/finding_text.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include "base/percent.h"
 #include "base/text.h"
 #include "report/text/layout.h"
+#include "report/text/screen.h"
 
 namespace stoker::layout {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/text/pipeline_probe_text.h"
+#include "report/text/measured/pipeline_probe_text.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include "base/percent.h"
 #include "base/text.h"
 #include "report/model/recording_report.h"
-#include "report/text/finding_text.h"
 #include "report/text/layout.h"
+#include "report/text/recording/finding_text.h"
 
 namespace stoker {
 namespace {

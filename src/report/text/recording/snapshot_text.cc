@@ -107,7 +107,7 @@ std::string kineto_text(const ProfileMemory& profile, const std::string& file) {
   std::string text =
       fmt::format("{}: memory events of GPU {}, {} of {} events\n\n", file, memory.device,
                   with_commas(static_cast<std::int64_t>(memory.events.size())),
-                  with_commas(memory.trace_events));
+                  with_commas(memory.reading.events));
   if (s.allocated_peak && s.reserved_peak) {
     const Bytes idle = *s.reserved_peak - *s.allocated_peak;
     text += fmt::format("At most {} allocated, {} reserved, {} idle ({})\n",
@@ -138,17 +138,17 @@ std::string kineto_text(const ProfileMemory& profile, const std::string& file) {
   missing.push_back(
       "who held it: a profile's memory events carry no stacks; take a snapshot with "
       "torch.cuda.memory._dump_snapshot");
-  if (memory.repaired > 0)
+  if (memory.reading.repaired > 0)
     missing.push_back(
         fmt::format("what stood in {} places that were no JSON (inf, NaN, bad escapes)",
-                    with_commas(memory.repaired)));
-  if (memory.cut)
+                    with_commas(memory.reading.repaired)));
+  if (memory.reading.cut)
     missing.push_back(
         "the end of the trace: the file ends early (a full disk, a broken copy); the peak is a "
         "lower bound");
-  if (memory.damaged_places > 0)
+  if (memory.reading.damaged_places > 0)
     missing.push_back(fmt::format("what stood in {} and is no JSON at all, passed over",
-                                  counted(memory.damaged_places, "place")));
+                                  counted(memory.reading.damaged_places, "place")));
   if (memory.untimed_events > 0)
     missing.push_back(fmt::format("the time of {}: the order of the file stands for it",
                                   counted(memory.untimed_events, "event")));

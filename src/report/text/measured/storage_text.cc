@@ -1,4 +1,4 @@
-#include "report/text/storage_text.h"
+#include "report/text/measured/storage_text.h"
 
 #include <fmt/core.h>
 
