@@ -37,6 +37,8 @@ inline constexpr Range kDiskIops{0.1, 1e10, "reads/s", true};
 inline constexpr Range kMemoryBytes{16.0 * 1024 * 1024, 0x1p50, "bytes"};
 inline constexpr Range kCacheBytes{1024, 0x1p40, "bytes", true};
 inline constexpr Range kPartBytes{0, 0x1p50, "bytes", true};
+/// Without a page of it no worker of a loader could hand over a batch.
+inline constexpr Range kSharedMemoryBytes{4096, 0x1p50, "bytes"};
 }  // namespace range
 
 /// The value, or why it cannot be: "1e+12 MHz cannot be; 50 to 10000 MHz is possible".

@@ -65,7 +65,7 @@ TEST(CompletionTest, BashOffersVerbs) {
 
 TEST(CompletionTest, BashOffersFlagsOfTheVerbAlone) {
   EXPECT_EQ(offered("stoker plan --max", 2),
-            "--max-host-memory --max-seq-length --max-epochs --max-global-batch");
+            "--max-host-memory --max-seq-length --max-length --max-epochs --max-global-batch");
   EXPECT_EQ(offered("stoker predict m --num-w", 3), "--num-workers");
   EXPECT_EQ(offered("stoker predict m --no-c", 3), "--no-compile --no-clip");
   EXPECT_EQ(offered("stoker gpus --", 2),

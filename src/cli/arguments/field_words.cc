@@ -147,8 +147,6 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"nctx", "seq-len", kLengthIs},
     {"length", "seq-len", kLengthIs},
     {"ctxlen", "seq-len", kLengthIs},
-    {"blocksize", "seq-len", kLengthIs},
-    {"maxlength", "seq-len", kLengthIs},
     {"maxlen", "seq-len", kLengthIs},
     {"tokens", "seq-len",
      "a sequence's are --seq-len, a data set's are --samples here: its tokens by that length"},

@@ -34,6 +34,8 @@ TEST(TypedNamesTest, UnderscoresCountAsDashes) {
 }
 
 TEST(TypedNamesTest, ValuesAndForeignFlagsStayAsTheyAre) {
+  EXPECT_EQ(ours("predict", {"m", "--optim", "adamw_torch", "--seq=512"}),
+            (Words{"m", "--optimizer", "adamw_torch", "--seq-len=512"}));
   EXPECT_EQ(ours("predict", {"--gpu", "num-workers", "--nummer", "-4", "--", "--batch-size"}),
             (Words{"--gpu", "num-workers", "--nummer", "-4", "--", "--batch-size"}));
   EXPECT_EQ(ours("gpus", {"--batch-size", "3"}), (Words{"--batch-size", "3"}));

@@ -46,7 +46,7 @@ constexpr std::array<HostKey, 6> kKeys{{
     {"cores", "cores", "cores", range::kHostCores, false, [](Host& h, double v) { h.cores = v; }},
     {"ram", "memory", "ram or memory, a size", range::kMemoryBytes, true,
      [](Host& h, double v) { h.memory = bytes_of(v); }},
-    {"shm", "/dev/shm", "shm, the size of /dev/shm", range::kPartBytes, true,
+    {"shm", "/dev/shm", "shm, the size of /dev/shm", range::kSharedMemoryBytes, true,
      [](Host& h, double v) { h.shared_memory = bytes_of(v); }},
     {"disk", "", "disk, bytes/s read in sequence: 500M", range::kMemoryBytes, true,
      [](Host& h, double v) { h.disk_bandwidth = v; }},

@@ -61,9 +61,9 @@ TEST(HostOption, SharedMemoryFollowsGivenMemory) {
 }
 
 TEST(HostOption, RefusesWhatCannotBe) {
-  for (const char* bad :
-       {"", ",", "16", "cores=0", "cores=-4", "cores=1e9", "cores=nan", "cores=4x", "ram=0",
-        "ram=-1G", "ram=64Q", "ram=1e30", "cores=4,cores=5", "ram=8G,shm=9G", "cores="}) {
+  for (const char* bad : {"", ",", "16", "cores=0", "cores=-4", "cores=1e9", "cores=nan",
+                          "cores=4x", "ram=0", "ram=-1G", "ram=64Q", "ram=1e30", "cores=4,cores=5",
+                          "ram=8G,shm=9G", "ram=8G,shm=0", "cores="}) {
     const auto host = parse_host(bad, here());
     ASSERT_FALSE(host.has_value()) << bad;
     EXPECT_EQ(host.error().code, ErrorCode::kUsage) << bad;

@@ -24,10 +24,12 @@ const SettingRow kRows[] = {
          "sgd, adam, adamw, rmsprop, adagrad, adadelta, adamax, nadam, radam, adafactor, lion, "
          "lbfgs, none; in 8 bits: adamw8bit",
      .fallback = "captured, else sgd",
+     .aliases = "optim opt",
      .values =
          "sgd adam adamw rmsprop adagrad adadelta adamax nadam radam adafactor lion lbfgs none "
          "sgd8bit adam8bit adamw8bit "
          "rmsprop8bit adagrad8bit lion8bit",
+     .value_aliases = "adamw-torch=adamw adamw-hf=adamw adamw-bnb-8bit=adamw8bit",
      .first = kBoth,
      .training = true},
     {.name = "optimizer-loop",

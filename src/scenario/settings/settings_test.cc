@@ -59,6 +59,10 @@ TEST(SettingsTest, ValuesAreTakenByTheNamesThatOthersHave) {
   EXPECT_EQ(ours("fp16"), "fp16") << "a name of ours stays";
   EXPECT_EQ(ours("64-true"), "refused");
   EXPECT_EQ(ours(""), "");
+  const Binding optimizer{"optimizer", &precision};
+  precision = "adamw_torch";
+  take_value_aliases("predict", std::span(&optimizer, 1));
+  EXPECT_EQ(precision, "adamw");
 }
 
 TEST(SettingsTest, SeveralValuesAreForThoseThatTakeSeveral) {
