@@ -163,10 +163,32 @@ def report_splits(points, curves, report):
                 report.append(summary(f"{gpu} x{n}", "machine left out", errors_of(transferred(rule, gpu, n), rows)))
 
 
-def spread_of(curve, rows):
-    """90 % half-width at the sizes of buckets."""
-    small = sorted(e for size, e in errors_of(lambda s: time_at(curve, s), rows) if size <= 32 * MIB)
-    return round(max(0.05, small[int(0.9 * (len(small) - 1))]), 3)
+UP_TO = (8, 32, 128, 1024)  # MiB: each range has a width of its own, since knots are far apart at small sizes
+
+
+def ninety(errors):
+    """What nine in ten are below."""
+    return sorted(errors)[round(0.9 * (len(errors) - 1))]
+
+
+def spreads_of(rows):
+    """[[up to MiB, 90 % half-width], ...] by sizes that the curve has not seen."""
+    half = fit_curve([row for row in rows if not held_out(row[0])])
+    errors = errors_of(lambda s: time_at(half, s), [row for row in rows if held_out(row[0])])
+    widths, above = [], 0
+    for most in UP_TO:
+        widths.append([most, round(ninety([e for size, e in errors if above < size / MIB <= most]), 4)])
+        above = most
+    return widths
+
+
+def between_spread(points, curves):
+    """90 % half-width of a count between two others where a switch joins all: A100, sizes of buckets."""
+    errors = []
+    for (gpu, n), rows in sorted(points.items()):
+        if gpu == "A100" and (gpu, n - 1) in points and (gpu, n + 1) in points:
+            errors += [e for size, e in errors_of(between(curves, gpu, n), rows) if size <= 32 * MIB]
+    return float(f"{ninety(errors):.2g}")
 
 
 # The wait for the slowest rank, by the fit to both published tables that `stoker-accuracy --only time/scaling-lambda` prints.
@@ -187,9 +209,12 @@ def fit(context, folder):
     curves = {key: fit_curve(rows) for key, rows in points.items()}
     report = []
     report_splits(points, curves, report)
-    fits = [{"fabric": LINK[gpu], "ranks": n, "spread": spread_of(curve, points[gpu, n]),
+    fits = [{"fabric": LINK[gpu], "ranks": n, "spread": spreads_of(points[gpu, n]),
              "curve": [[size // MIB, round(time, 1)] for size, time in curve]} for (gpu, n), curve in sorted(curves.items())]
     rule = {name: float(f"{value:.3g}") for name, value in transfer_of(points, list(LINK)).items()}
-    text = json.dumps({**header(PROVENANCE, report), "base": {"collective": {**rule, **STRAGGLER}}, "all_reduce": fits}, indent=1)
+    base = {**rule, **STRAGGLER, "between_spread": between_spread(points, curves)}
+    text = json.dumps({**header(PROVENANCE, report), "base": {"collective": base}, "all_reduce": fits}, indent=1)
+    lists = r'"(curve|spread)": \[.*?\]\s*\]'
+    text = re.sub(lists, lambda m: re.sub(r"\s+", "", m[0]).replace(",[", ", [").replace(":[", ": ["), text, flags=re.S)
     with open(os.path.join(folder, "collectives.json"), "w") as out:
-        out.write(re.sub(r'"curve": \[.*?\]\s*\]', lambda m: re.sub(r"\s+", "", m[0]).replace(",[", ", ["), text, flags=re.S) + "\n")
+        out.write(text + "\n")

@@ -3,11 +3,11 @@
 What a part of a network takes at data-sheet rates, its features and the analytic time come from timing_layers. Weights of
 the parts are fitted by least squares without negative ones, of relative errors with large ones weighted down: for each
 GPU, for its architecture, and for all from Maxwell on (the base, which serves GPUs without rows). Trees then learn the
-logarithm of measured over analytic time from features that name no GPU. Needs xgboost, numpy and scipy; one thread, so
-that the same rows give the same files, bit for bit.
+logarithm of measured over analytic time from features that name no GPU, others how far a band has to reach, by what the
+first leave open of shapes that they have not seen. Needs xgboost, numpy and scipy; one thread, so that the same rows give
+the same files, bit for bit.
 """
 import json
-import math
 import os
 import subprocess
 import tempfile
@@ -17,7 +17,7 @@ import xgboost
 from scipy.optimize import minimize, nnls
 
 from . import residual
-from .common import header, read_csv, write_tree
+from .common import Context, header, read_csv, write_tree
 
 # Where the files stand that were fitted on all rows, and their folder in those of folds: no forecast reads them.
 HOME = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "accuracy", "layers", "fitted")
@@ -35,13 +35,11 @@ ROWS_PER_WEIGHTS = 4000
 TREES = {"convolution": (200, 7), "dense": (150, 6)}
 ROWS_PER_FOREST = 60000
 SHRINK = 0.03  # relative errors above it weigh less
-# Half-widths for GPUs without rows: about the p90 of convolutions on GPUs that were left out; fixed times of the five
-# hosts differ by a factor of up to 2.2 from their mean.
-UNSEEN_SPREAD = {"spread": 0.25, "floor_spread": 1.2}
-# What the doubt of a call goes with, as SpreadSlope of the bench: see slopes_of.
 SHARE_FIXED = 19  # in the features: what of the analytic time is fixed
-SLOPES = ("one", "time", "batch", "in", "out", "side", "forward")
-PENALTY = 20.0  # of what lies outside a 90 % band: 2 / 0.1
+PENALTY = 20.0    # of what lies outside a 90 % band: 2 / 0.1
+MISSED = PENALTY / 2 - 1  # how much a miss pushes a symmetric band wider, for each push the other way
+WIDTH_TREES = (150, 5)
+LARGEST_BATCH = 32  # of the rows that bands are fitted to and errors are printed of
 PROVENANCE = {"rows": "CDECatapult/ml-performance-prediction and mlpredict (Apache-2.0): one-layer TensorFlow 1 networks"}
 
 
@@ -56,9 +54,10 @@ def line_of(row, kind):
 class Networks:
     """Rows of one table; `ask` gets columns, analytic time and features from the tool."""
 
-    def __init__(self, context, kind):
+    def __init__(self, context, kind, only=None):
         self.kind = kind
-        rows = [r for r in read_csv(context.data + TABLES[kind]) if r["time_ms_median"] and context.sees(r["gpu"])]
+        rows = [r for r in read_csv(context.data + TABLES[kind])
+                if r["time_ms_median"] and (r["gpu"] == only if only else context.sees(r["gpu"]))]
         self.lines = [line_of(r, kind) for r in rows]
         self.time = numpy.array([float(r["time_ms_median"]) for r in rows])
         self.gpu = numpy.array([r["gpu"] for r in rows])
@@ -157,74 +156,160 @@ def prepare(context, folder):
     return networks
 
 
-def add_spreads(tree, report):
-    """Half-widths of bands: of GPUs with rows the measured p90 on unseen shapes, of others constants."""
-    measured = {(e["measure"], e["gpu"]): e["p90"] / 100 for e in report}
-    for patch in [tree["base"], *tree["architectures"].values(), *tree["gpus"].values()]:
-        patch["session"].update(UNSEEN_SPREAD)
-    for gpu, patch in tree["gpus"].items():
-        for name, kind in (("spread", "convolution"), ("floor_spread", "dense")):
-            if ("layers/" + kind, gpu) in measured:
-                patch["session"][name] = float(f"{measured['layers/' + kind, gpu]:.3g}")
+def cross_predicted(networks, kind):
+    """Each row by trees that saw no shape of its fold."""
+    predicted = numpy.zeros(len(networks.time))
+    for fold in range(FOLDS):
+        inside = networks.fold == fold
+        booster, _ = forest_of(networks, kind + "_network", ~inside, TREES[kind], -1)
+        predicted[inside] = with_factor(networks, booster)[inside]
+    return predicted
 
 
-def slopes_of(networks, kind, predicted, held, tree):
-    """How the width of a band changes with the network: least interval score over shapes that the trees have not seen."""
-    fixed = networks.features[held][:, SHARE_FIXED]
-    base = numpy.array([math.hypot(f * tree["gpus"][g]["session"]["floor_spread"], (1 - f) * tree["gpus"][g]["session"]["spread"])
-                        for f, g in zip(fixed, networks.gpu[held])])
-    sizes = numpy.log2(numpy.maximum(networks.sizes[held], 1))
-    with_what = numpy.column_stack([numpy.ones(len(base)), numpy.log2(networks.analytic[held]), sizes,
-                                    networks.optimizer[held] == 0])
-    error = numpy.log(networks.time[held] / predicted[held])
-
-    def loss(slopes):
-        reach = base * numpy.exp(with_what @ slopes)
-        low, high = numpy.exp(-error - numpy.log1p(reach)), numpy.exp(numpy.log1p(reach) - error)
-        score = high - low + PENALTY * (numpy.maximum(0, low - 1) + numpy.maximum(0, 1 - high))
-        slope = (low + high - PENALTY * (low * (low > 1) + high * (high < 1))) * reach / (1 + reach)
-        return score.mean(), with_what.T @ slope / len(base)
-
-    found = minimize(loss, numpy.zeros(len(SLOPES)), jac=True, method="BFGS").x
-    return {f"{kind}_spread_{name}": float(f"{value:.3g}") for name, value in zip(SLOPES, found)}
+def interval(error, width):
+    low, high = numpy.exp(-error - width), numpy.exp(width - error)
+    return high - low + PENALTY * (numpy.maximum(0, low - 1) + numpy.maximum(0, 1 - high))
 
 
-def finish(context, folder, forests, report, unseen=None):
+def width_forest(networks, family, error, chosen, fold):
+    """Trees that say how far a band reaches as a logarithm, for the least interval score of the errors given; they say the
+    logarithm of that reach. The base is the reach that one for all would have."""
+    rows = spread_out(chosen & (networks.batch <= LARGEST_BATCH), ROWS_PER_FOREST)
+    size = numpy.abs(error[rows])
+    base = float(numpy.log(numpy.quantile(size, 0.9)))
+
+    def slopes(logs, _):
+        reach = numpy.exp(logs + base)
+        return numpy.where(size > reach, -MISSED, 1.0) * reach / reach.mean(), 3 * reach / reach.mean() + 1e-3
+
+    trees, depth = WIDTH_TREES
+    booster = xgboost.train({"tree_method": "hist", "max_bin": 128, "learning_rate": 0.1, "max_depth": depth,
+                             "min_child_weight": 400, "lambda": 5, "nthread": 1, "seed": 1, "base_score": 0.0,
+                             "disable_default_eval_metric": 1},
+                            xgboost.DMatrix(networks.features[rows]), trees, obj=slopes)
+    networks.name, networks.rows = family, rows
+    return base, booster, residual.forest_of(networks, booster, ["*"], fold, base)
+
+
+def reach_of(networks, base, booster):
+    return numpy.exp(base + booster.predict(xgboost.DMatrix(networks.features)))
+
+
+def cross_reach(networks, kind, error):
+    reach = numpy.zeros(len(error))
+    for fold in range(FOLDS):
+        inside = networks.fold == fold
+        base, booster, _ = width_forest(networks, kind + "_width", error, ~inside, -1)
+        reach[inside] = reach_of(networks, base, booster)[inside]
+    return reach
+
+
+def band_report(kind, gpu, split, error, width):
+    constant = min(float(interval(error, w).mean()) for w in numpy.arange(0.02, 1.5, 0.005))
+    return {"measure": f"bands/{kind}", "gpu": gpu, "split": split, "rows": len(error),
+            "coverage": round(100 * float((numpy.abs(error) <= width).mean())),
+            "interval_score": round(100 * float(interval(error, width).mean()), 1),
+            "constant_width_score": round(100 * constant, 1)}
+
+
+def unseen_of(context, gpu):
+    """By kind, of a GPU that nothing was fitted to: errors, reach by the trees, and what of the time is fixed."""
+    found = {}
+    others = Context(context.data, context.tools, without_gpu=gpu, quick=True)
+    with tempfile.TemporaryDirectory() as folder:
+        seen = prepare(others, folder)
+        for kind, n in seen.items():
+            known = numpy.log(n.time / cross_predicted(n, kind))
+            booster, _ = forest_of(n, kind + "_network", numpy.ones(len(n.time), bool), TREES[kind], -1)
+            base, widths, _ = width_forest(n, kind + "_width", known, numpy.ones(len(n.time), bool), -1)
+            own = Networks(context, kind, only=gpu)
+            own.ask(context.tools, os.path.join(folder, "layers.json"))
+            small = own.batch <= LARGEST_BATCH
+            found[kind] = [x[small] for x in (numpy.log(own.time / with_factor(own, booster)), reach_of(own, base, widths),
+                                              own.features[:, SHARE_FIXED])]
+    return found
+
+
+def wide(part, spread, floor_spread):
+    _, reach, fixed = part
+    return numpy.log1p(numpy.sqrt(numpy.expm1(reach) ** 2 + (fixed * floor_spread) ** 2 + ((1 - fixed) * spread) ** 2))
+
+
+def unseen_spreads(parts):
+    """Half-widths of machines without rows beyond what the trees say, for the least interval score of GPUs left out; each
+    GPU and kind counts alike."""
+    kinds = list(TABLES)
+
+    def loss(logs):
+        spread, *floors = numpy.exp(logs)
+        return sum(interval(part[0], wide(part, spread, floors[kinds.index(kind)])).mean() for kind, part in parts)
+
+    found = minimize(loss, numpy.log([0.2, 0.5, 0.5]), method="Nelder-Mead", options={"maxiter": 200}).x
+    return dict(zip(["spread", *(f"{kind}_floor_spread" for kind in kinds)], map(float, numpy.exp(found))))
+
+
+def fit_unseen(context, report):
+    chips_left_out = {gpu: unseen_of(context, gpu) for gpu in GPUS}
+    every = [(kind, part) for found in chips_left_out.values() for kind, part in found.items()]
+    for kind in TABLES:
+        errors_, widths_ = [], []
+        for gpu, found in chips_left_out.items():
+            others = unseen_spreads([(k, p) for g, f in chips_left_out.items() if g != gpu for k, p in f.items()])
+            errors_.append(found[kind][0])
+            widths_.append(wide(found[kind], others["spread"], others[f"{kind}_floor_spread"]))
+        report.append(band_report(kind, "all", "GPU left out, of forecast and band", numpy.concatenate(errors_),
+                                  numpy.concatenate(widths_)))
+        print(report[-1], flush=True)
+    return unseen_spreads(every)
+
+
+def finish(context, folder, forests, report, unseen):
+    """`unseen`: what a machine without rows leaves open beyond what trees say."""
     fingerprint = subprocess.run([context.tools + "/timing_layers", "--fingerprint"], check=True,
                                  stdout=subprocess.PIPE).stdout.decode().strip()
     path = os.path.join(folder, "layers.json")
     with open(path) as file:
         tree = json.load(file)
-    add_spreads(tree, report)
-    for kind, (n, predicted, held) in (unseen or {}).items():
-        tree["base"]["session"].update(slopes_of(n, kind, predicted, held, tree))
+    tree["base"]["session"].update({name: float(f"{value:.3g}") for name, value in unseen.items()})
+    for patch in tree["gpus"].values():
+        patch["session"].update({name: 0 for name in unseen})
     write_tree(path, {**tree, "measured_error": report})
     residual.write(os.path.join(folder, "layers.trees"), fingerprint, forests, report,
                    {**PROVENANCE, "made_by": "scripts/fit-timing"})
 
 
+def shipped_unseen():
+    with open(os.path.join(HOME, "layers.json")) as file:
+        session = json.load(file)["base"]["session"]
+    return {name: session[name] for name in ("spread", *(f"{kind}_floor_spread" for kind in TABLES))}
+
+
 def fit(context, folder):
     """Writes layers.json and layers.trees into `folder`."""
-    networks, forests, report, unseen = prepare(context, folder), [], [], {}
+    networks, forests, report = prepare(context, folder), [], []
     for kind, n in networks.items():
         everything = numpy.ones(len(n.time), bool)
-        held = n.fold == 0
-        booster, _ = forest_of(n, kind + "_network", ~held, TREES[kind], -1)
-        predicted = with_factor(n, booster)
+        predicted = cross_predicted(n, kind)
         for gpu in ["all", *sorted(map(str, set(n.gpu)))]:
-            chosen = held & ((n.gpu == gpu) | (gpu == "all")) & (n.batch < 33)
+            chosen = (n.fold == 0) & ((n.gpu == gpu) | (gpu == "all")) & (n.batch <= LARGEST_BATCH)
             report.append({"measure": f"layers/{kind}", "gpu": gpu, "split": "unseen shapes, batch < 33",
                            **errors(n, predicted, chosen)})
             print(report[-1], flush=True)
-        unseen[kind] = (n, predicted, held & (n.batch < 33))
+        error, small = numpy.log(n.time / predicted), n.batch <= LARGEST_BATCH
+        report.append(band_report(kind, "all", "unseen shapes, of forecast and band", error[small],
+                                  cross_reach(n, kind, error)[small]))
+        print(report[-1], flush=True)
         forests.append(forest_of(n, kind + "_network", everything, TREES[kind], -1)[1])
-    finish(context, folder, forests, report, unseen)
+        forests.append(width_forest(n, kind + "_width", error, everything, -1)[2])
+    finish(context, folder, forests, report, shipped_unseen() if context.quick else fit_unseen(context, report))
 
 
 def fit_across(context, folder):
     """Cross-fitted: forest k of a family saw no shape whose hash leaves k. The weights saw all."""
     networks, forests = prepare(context, folder), []
     for kind, n in networks.items():
+        error = numpy.log(n.time / cross_predicted(n, kind))
         for fold in range(FOLDS):
             forests.append(forest_of(n, kind + "_network", n.fold != fold, TREES[kind], fold)[1])
-    finish(context, folder, forests, [])
+            forests.append(width_forest(n, kind + "_width", error, n.fold != fold, fold)[2])
+    finish(context, folder, forests, [], shipped_unseen())

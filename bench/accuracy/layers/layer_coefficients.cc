@@ -27,13 +27,9 @@ double* member_of(SessionCoefficients& session, std::string_view name) {
     if (name == "convolution_us_" + optimizer) return &session.convolution_us[i];
     if (name == "dense_us_" + optimizer) return &session.dense_us[i];
   }
-  for (std::size_t i = 0; i < kSpreadSlopes; ++i) {
-    const std::string slope = "_spread_" + std::string(kSpreadSlopeNames[i]);
-    if (name == "convolution" + slope) return &session.convolution_slopes[i];
-    if (name == "dense" + slope) return &session.dense_slopes[i];
-  }
   if (name == "spread") return &session.spread;
-  return name == "floor_spread" ? &session.floor_spread : nullptr;
+  if (name == "convolution_floor_spread") return &session.convolution_floor_spread;
+  return name == "dense_floor_spread" ? &session.dense_floor_spread : nullptr;
 }
 
 using Patch = std::vector<std::pair<std::string, double>>;
@@ -50,9 +46,7 @@ Result<Patch> patch_from(const json::Value& node, const std::string& where) {
   Patch patch;
   SessionCoefficients known;
   for (const auto& [name, value] : session->items()) {
-    const bool signed_number = name.find("_spread_") != std::string::npos;
-    if (member_of(known, name) == nullptr || !value.is_number() ||
-        !(signed_number || value.as_double() >= 0))
+    if (member_of(known, name) == nullptr || !value.is_number() || !(value.as_double() >= 0))
       return fail(ErrorCode::kBadInput, "\"" + name + "\" must be the number of a coefficient",
                   where);
     patch.emplace_back(name, value.as_double());
@@ -111,8 +105,9 @@ Result<LayerCoefficients> LayerCoefficients::load(const std::filesystem::path& p
   if (all.trees_file_.empty() || !std::filesystem::exists(trees, error)) return all;
   const auto data = TRY(read_file(trees, kLargestFile));
   const std::size_t features = layer_feature_names().size();
-  const std::array families{ForestFamily{"convolution_network", features},
-                            ForestFamily{"dense_network", features}};
+  const std::array families{
+      ForestFamily{"convolution_network", features}, ForestFamily{"dense_network", features},
+      ForestFamily{"convolution_width", features}, ForestFamily{"dense_width", features}};
   all.forests_ = std::make_shared<const std::vector<Forest>>(
       TRY(read_forests(data, trees.string(), families, layer_fingerprint())));
   return all;
@@ -131,7 +126,9 @@ LayerKnowledge LayerCoefficients::for_gpu(const Gpu& gpu) const {
 
 LayerKnowledge LayerCoefficients::in_another_host(const Gpu& gpu) const {
   LayerKnowledge knowledge = for_gpu(gpu);
-  knowledge.session.floor_spread = of_all_.floor_spread;
+  knowledge.session.spread = of_all_.spread;
+  knowledge.session.convolution_floor_spread = of_all_.convolution_floor_spread;
+  knowledge.session.dense_floor_spread = of_all_.dense_floor_spread;
   return knowledge;
 }
 

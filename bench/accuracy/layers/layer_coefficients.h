@@ -21,8 +21,10 @@ struct LayerKnowledge {
   std::shared_ptr<const std::vector<Forest>> forests{};  ///< null: no factor is learned
 };
 
-/// Families of trees of one-layer networks, by their numbers in a Forest.
-enum class LayerFamily : std::uint8_t { kConvolution, kDense };
+/// Families of trees of one-layer networks, by their numbers in a Forest: of their time, and of how
+/// wide its band is.
+enum class LayerFamily : std::uint8_t { kConvolution, kDense, kConvolutionWidth, kDenseWidth };
+inline constexpr std::size_t kLayerFamilies = 4;
 
 /// What was fitted on tables of one-layer networks (scripts/fit-timing): weights for all GPUs, what
 /// architectures and single GPUs change about them, and trees.
@@ -38,8 +40,8 @@ class LayerCoefficients {
 
   /// All <- architecture <- GPU.
   [[nodiscard]] LayerKnowledge for_gpu(const Gpu& gpu) const;
-  /// This GPU in another host than the one whose rows were fitted: what the device does is
-  /// known as well, the fixed time as little as that of hosts without rows.
+  /// This GPU in another host and under other software than those whose rows were fitted: the
+  /// forecast is the same, the band that of a machine without rows.
   [[nodiscard]] LayerKnowledge in_another_host(const Gpu& gpu) const;
 
  private:

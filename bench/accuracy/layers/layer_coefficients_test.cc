@@ -38,15 +38,18 @@ TEST(LayerCoefficients, LaterLayersOverride) {
   EXPECT_EQ(own.session.convolution_us[0], 9);
 }
 
-TEST(LayerCoefficients, AnotherHostLeavesTheFixedTimeAloneInDoubt) {
-  const auto file = parsed(R"(, "base": {"session": {"spread": 0.25, "floor_spread": 1.2}},
-    "gpus": {"K40": {"session": {"spread": 0.1, "floor_spread": 0.05, "dense_us_adam": 7}}})");
+TEST(LayerCoefficients, AnotherHostHasTheBandOfAMachineWithoutRows) {
+  const auto file = parsed(R"(, "base": {"session":
+      {"spread": 0.25, "convolution_floor_spread": 0.4, "dense_floor_spread": 1.2}},
+    "gpus": {"K40": {"session": {"spread": 0, "convolution_floor_spread": 0,
+                                 "dense_floor_spread": 0.05, "dense_us_adam": 7}}})");
   ASSERT_TRUE(file) << file.error().text();
   const Gpu gpu = gpu_of("K40", Architecture::kKepler);
-  EXPECT_EQ(file->for_gpu(gpu).session.floor_spread, 0.05);
+  EXPECT_EQ(file->for_gpu(gpu).session.dense_floor_spread, 0.05);
   const LayerKnowledge moved = file->in_another_host(gpu);
-  EXPECT_EQ(moved.session.floor_spread, 1.2);
-  EXPECT_EQ(moved.session.spread, 0.1);
+  EXPECT_EQ(moved.session.convolution_floor_spread, 0.4);
+  EXPECT_EQ(moved.session.dense_floor_spread, 1.2);
+  EXPECT_EQ(moved.session.spread, 0.25);
   EXPECT_EQ(moved.session.dense_us[static_cast<std::size_t>(LayerOptimizer::kAdam)], 7);
 }
 
@@ -68,7 +71,7 @@ TEST(LayerCoefficients, WhatWasFittedIsSound) {
   ASSERT_TRUE(fitted) << fitted.error().text();
   const LayerKnowledge knowledge = fitted->for_gpu(gpu_of("K40", Architecture::kKepler));
   ASSERT_NE(knowledge.forests, nullptr);
-  for (const std::size_t family : {0U, 1U}) {
+  for (std::size_t family = 0; family < kLayerFamilies; ++family) {
     const auto forests = forests_of(*knowledge.forests, family, "GK110");
     ASSERT_EQ(forests.size(), 1U);
     EXPECT_EQ(forests.front()->fold, -1);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "accuracy/layers/layer_features.h"
@@ -18,25 +17,6 @@ Coefficients data_sheet_only() {
   c.kernel.launch = 0_us;
   c.kernel.l2_speedup = 1;
   return c;
-}
-
-/// How much more or less sure than the average call of its kind.
-double spread_factor(const LayerNetwork& network, const LayerCost& cost,
-                     const SessionCoefficients& session) {
-  const auto log = [](std::int64_t size) {
-    return std::log2(static_cast<double>(std::max<std::int64_t>(1, size)));
-  };
-  const std::array<double, kSpreadSlopes> with{
-      1.0,
-      std::log2(milliseconds(cost.analytic)),
-      log(network.batch),
-      log(network.in_channels),
-      log(network.out_channels),
-      log(network.in_side),
-      network.optimizer == LayerOptimizer::kNone ? 1.0 : 0.0};
-  const auto& slopes =
-      network.kind == LayerKind::kDense ? session.dense_slopes : session.convolution_slopes;
-  return std::exp(std::inner_product(with.begin(), with.end(), slopes.begin(), 0.0));
 }
 
 }  // namespace
@@ -73,20 +53,33 @@ LayerCost LayerModel::analytic_of(const LayerNetwork& network) const {
   return cost;
 }
 
+double LayerModel::width_of(const LayerNetwork& network, ForestInput input) const {
+  const LayerFamily family =
+      network.kind == LayerKind::kDense ? LayerFamily::kDenseWidth : LayerFamily::kConvolutionWidth;
+  input.plain = Seconds(1);
+  const auto width = time_by(forests_[static_cast<std::size_t>(family)], input);
+  return width ? width->count() : 0;
+}
+
 LayerCost LayerModel::cost_of(const LayerNetwork& network) const {
   LayerCost cost = analytic_of(network);
   const auto& forests = forests_[static_cast<std::size_t>(family_of(network))];
-  std::optional<Seconds> learned;
-  if (!forests.empty()) learned = time_by(forests, layer_input(network, cost, columns(network)));
-  if (learned && *learned > Seconds(0)) {
-    cost.total = as_nanos(*learned);
-    cost.factor = cost.total / cost.analytic;
+  double width = 0;  // logarithm of how far the band reaches, on GPUs and hosts with rows
+  if (!forests.empty()) {
+    const ForestInput input = layer_input(network, cost, columns(network));
+    const Seconds learned = *time_by(forests, input);
+    if (learned > Seconds(0)) {
+      cost.total = as_nanos(learned);
+      cost.factor = cost.total / cost.analytic;
+    }
+    width = width_of(network, input);
   }
   cost.total = cost.factor *
                (fixed_multiple_ * cost.fixed + device_multiple_ * (cost.analytic - cost.fixed));
   const double fixed = cost.fixed / cost.analytic;
-  const double spread = std::hypot(fixed * session_.floor_spread, (1 - fixed) * session_.spread) *
-                        spread_factor(network, cost, session_);
+  const double floor = network.kind == LayerKind::kDense ? session_.dense_floor_spread
+                                                         : session_.convolution_floor_spread;
+  const double spread = std::hypot(std::expm1(width), fixed * floor, (1 - fixed) * session_.spread);
   cost.band = {spread / (1 + spread), spread};
   return cost;
 }

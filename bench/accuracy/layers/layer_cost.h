@@ -50,11 +50,14 @@ class LayerModel {
   static constexpr std::size_t kFewestRows = 5;
 
  private:
+  /// Logarithm of how far the band reaches by what trees say of the network; 0 without them.
+  [[nodiscard]] double width_of(const LayerNetwork& network, ForestInput input) const;
+
   CostModel rules_;  ///< efficiencies of 1, nothing that costs time by itself
   SessionCoefficients session_;
   std::shared_ptr<const std::vector<Forest>> all_forests_;  ///< keeps forests_ alive
-  /// By LayerFamily; none: no factor is learned.
-  std::array<std::vector<const Forest*>, 2> forests_;
+  /// By LayerFamily; none: no factor or width is learned.
+  std::array<std::vector<const Forest*>, kLayerFamilies> forests_;
   double fixed_multiple_ = 1, device_multiple_ = 1;
 };
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <vector>
 
 #include "accuracy/layers/layer_cost.h"
 #include "accuracy/layers/layer_features.h"
@@ -129,6 +131,33 @@ TEST(LayerModel, RowsOfTheGpuSetItsFixedTimeAndItsRate) {
   model.calibrate(rows);
   for (const MeasuredLayer& row : rows)
     EXPECT_NEAR(model.cost_of(row.network).total / row.time, 1, 0.02);
+}
+
+TEST(LayerModel, BandsReachAsFarAsTreesSayAndWiderOnAMachineWithoutRows) {
+  // One leaf a forest: the time is the analytic one, the band reaches e^0.1 times as far.
+  const auto leaf = [](LayerFamily family, float value) {
+    Forest forest;
+    forest.family = static_cast<std::size_t>(family);
+    forest.chips = {"*"};
+    forest.roots = {0};
+    forest.nodes = {{value, TreeNode::kLeaf, 0}};
+    return forest;
+  };
+  const float tenth = std::log(0.1F);
+  LayerKnowledge knowledge;
+  knowledge.forests = std::make_shared<const std::vector<Forest>>(std::vector<Forest>{
+      leaf(LayerFamily::kConvolution, 0), leaf(LayerFamily::kConvolutionWidth, tenth)});
+  knowledge.session.spread = knowledge.session.convolution_floor_spread = 0;
+  const LayerModel known(timing_test::round_gpu(), knowledge);
+  const LayerCost cost = known.cost_of(convolution());
+  EXPECT_EQ(cost.total, cost.analytic);
+  EXPECT_NEAR(cost.band.above, std::exp(0.1) - 1, 1e-6);
+  EXPECT_NEAR(cost.band.below, 1 - std::exp(-0.1), 1e-6);
+  knowledge.session.convolution_floor_spread = 0.5;
+  const LayerCost elsewhere =
+      LayerModel(timing_test::round_gpu(), knowledge).cost_of(convolution());
+  const double fixed = cost.fixed / cost.analytic;
+  EXPECT_NEAR(elsewhere.band.above, std::hypot(std::exp(0.1) - 1, 0.5 * fixed), 1e-6);
 }
 
 TEST(LayerFeatures, NameNoGpuAndAreFinite) {

@@ -55,12 +55,6 @@ enum class LayerPart : std::uint8_t {
 inline constexpr std::size_t kLayerParts = 28;
 [[nodiscard]] std::string_view name_of(LayerPart part);
 
-/// What the doubt of a call goes with: nothing, and binary logarithms of its analytic milliseconds,
-/// of batch, channels and side, and whether it is a forward pass.
-inline constexpr std::array<std::string_view, 7> kSpreadSlopeNames{"one", "time", "batch",  "in",
-                                                                   "out", "side", "forward"};
-inline constexpr std::size_t kSpreadSlopes = kSpreadSlopeNames.size();
-
 /// One call of a framework that runs a whole small graph at once (TensorFlow's session.run), on one
 /// GPU and its host. Built-in values are priors; fitted/layers.json replaces them.
 struct SessionCoefficients {
@@ -69,10 +63,10 @@ struct SessionCoefficients {
   /// Fixed time of a call by what it runs, microseconds: the host's work and the wait for the
   /// result.
   std::array<double, kLayerOptimizers> convolution_us, dense_us;
-  double spread = 0.5;        ///< 90 % relative half-width of device time
-  double floor_spread = 0.6;  ///< the same of the fixed time
-  /// How both change with the network, by SpreadSlope: exponents of e, summed.
-  std::array<double, kSpreadSlopes> convolution_slopes{}, dense_slopes{};
+  /// 90 % relative half-widths beyond what trees tell of the network, which are nothing on a GPU
+  /// and host with rows: of device time, and of the fixed time.
+  double spread = 0.5;
+  double convolution_floor_spread = 0.6, dense_floor_spread = 0.6;
   SessionCoefficients();
 };
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "accuracy/common/bench.h"
@@ -28,12 +29,22 @@ Result<Gpu> linked_gpu(const Bench& bench, const std::string& name) {
   return bench.gpus.find(name);
 }
 
-using Costs = std::map<std::pair<std::string, int>, AllReduceModel>;
+/// A model, and the curve of the machine that was measured where its rows serve.
+struct Cost {
+  AllReduceModel model;
+  std::optional<FabricFit> own;
+
+  /// The rows are of the measured machine, so that nothing is added for others with its links.
+  [[nodiscard]] double spread_at(Bytes bytes) const {
+    return own ? own->spread_at(static_cast<double>(bytes.count())) : model.spread;
+  }
+};
+using Costs = std::map<std::pair<std::string, int>, Cost>;
 
 /// What is served: the fits as they ship, without those of a count or of a fabric.
 enum class Without { kNothing, kCount, kFabric };
 
-AllReduceModel model_of(const Bench& bench, const Gpu& gpu, int count, Without without) {
+Cost cost_of(const Bench& bench, const Gpu& gpu, int count, Without without) {
   Machine machine;
   machine.device = gpu;
   const auto coefficients = bench.knowledge.timing.for_device(gpu);
@@ -41,7 +52,11 @@ AllReduceModel model_of(const Bench& bench, const Gpu& gpu, int count, Without w
   std::erase_if(c.fits, [&](const FabricFit& fit) {
     return without == Without::kFabric || (without == Without::kCount && fit.ranks == count);
   });
-  return all_reduce_model(machine, {count, 1}, c);
+  Cost cost{all_reduce_model(machine, {count, 1}, c), {}};
+  for (const FabricFit& fit : c.fits) {
+    if (fit.fabric == gpu.link && fit.ranks == count) cost.own = fit;
+  }
+  return cost;
 }
 
 Measure measured(const Bench& bench, const std::vector<Cell>& cells, Without without,
@@ -59,10 +74,11 @@ Measure measured(const Bench& bench, const std::vector<Cell>& cells, Without wit
       continue;
     }
     const auto key = std::pair(gpu->name, cell.count);
-    if (costs.count(key) == 0) costs.emplace(key, model_of(bench, *gpu, cell.count, without));
-    const AllReduceModel& model = costs.at(key);
-    const double us = model.time_of(cell.bytes).count() / 1e3;
-    const Band band{model.spread / (1 + model.spread), model.spread};
+    if (costs.count(key) == 0) costs.emplace(key, cost_of(bench, *gpu, cell.count, without));
+    const Cost& cost = costs.at(key);
+    const double us = cost.model.time_of(cell.bytes).count() / 1e3;
+    const double spread = cost.spread_at(cell.bytes);
+    const Band band{spread / (1 + spread), spread};
     m.pairs.push_back({cell.gpu, cell.label, cell.truth_us, us, band});
     const double error = 100 * std::abs(us / cell.truth_us - 1);
     worst = std::max(worst, error);

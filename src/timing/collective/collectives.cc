@@ -81,19 +81,31 @@ const FabricFit* nearest(const std::vector<FabricFit>& fits, const std::string& 
   return best;
 }
 
-/// Times between two measured counts are interpolated in log2(ranks). What is left out of a server
-/// whose links form a cube is off by a third, so no more is known than of what nobody measured.
-NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks,
+/// Buckets of gradients, whose collectives a step waits for.
+constexpr double kBucket = 25 << 20;
+
+/// 90 % half-width of a ring through a part of a mesh: by the V100s' cube, served without its rows.
+constexpr double kMeshSpread = 0.9;
+
+/// Of machines with the links of the measured one, whose own curve leaves little open.
+double spread_of(const FabricFit& fit, const CollectiveCoefficients& c) {
+  return std::hypot(fit.spread_at(kBucket), c.machine_spread);
+}
+
+/// Times between two measured counts are interpolated in log2(ranks). With a switch little happens
+/// between them; in a mesh rings jump with the count.
+NodeFabric between(const FabricFit& low, const FabricFit& high, int ranks, bool mesh,
                    const CollectiveCoefficients& c) {
   if (low.ranks == ranks)
-    return {from_fit(low), low.spread,
+    return {from_fit(low), spread_of(low, c),
             low.fabric + ", " + std::to_string(ranks) + " GPUs, measured"};
   const double w = std::log2(static_cast<double>(ranks) / low.ranks) /
                    std::log2(static_cast<double>(high.ranks) / low.ranks);
   const Curve below = from_fit(low), above = from_fit(high);
   return {sampled(below, above,
                   [&](double size) { return (1 - w) * at(below, size) + w * at(above, size); }),
-          std::max({low.spread, high.spread, c.unfitted_spread}),
+          std::max({spread_of(low, c), spread_of(high, c),
+                    mesh ? std::max(c.unfitted_spread, kMeshSpread) : c.between_spread}),
           low.fabric + ", " + std::to_string(ranks) + " GPUs, between measured counts"};
 }
 
@@ -105,7 +117,7 @@ NodeFabric beyond(const FabricFit& last, int ranks, const CollectiveCoefficients
   const Nanos latency = as_nanos(c.alpha_rank) * std::max(0, ranks - last.ranks);
   NodeFabric fabric{sampled(measured, measured,
                             [&](double size) { return at(measured, size) * factor + latency; }),
-                    std::max(last.spread, c.unfitted_spread),
+                    std::max(spread_of(last, c), c.unfitted_spread),
                     last.fabric + ", beyond measured counts"};
   fabric.assumption = last.fabric + " between " + std::to_string(ranks) + " GPUs follows from " +
                       std::to_string(last.ranks) + " measured ones";
@@ -138,12 +150,12 @@ double ring_bandwidth(double link_bandwidth, const CollectiveCoefficients& c) {
   return link_bandwidth / 2 * c.link_share;
 }
 
-std::optional<NodeFabric> measured(const std::string& fabric, int ranks,
+std::optional<NodeFabric> measured(const std::string& fabric, int ranks, bool mesh,
                                    const CollectiveCoefficients& c) {
   const FabricFit* low = nearest(c.fits, fabric, ranks, true);
   const FabricFit* high = nearest(c.fits, fabric, ranks, false);
   if (low == nullptr && high == nullptr) return std::nullopt;
-  if (low != nullptr && high != nullptr) return between(*low, *high, ranks, c);
+  if (low != nullptr && high != nullptr) return between(*low, *high, ranks, mesh, c);
   return beyond(low != nullptr ? *low : *high, ranks, c);
 }
 
@@ -196,7 +208,7 @@ std::string source_of(double bandwidth, bool stated) {
 }
 
 NodeFabric over_pcie(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
-  if (auto fabric = measured("PCIe", ranks, c)) return *fabric;
+  if (auto fabric = measured("PCIe", ranks, false, c)) return *fabric;
   double bandwidth = gpu.pcie_bandwidth * c.pcie_share;
   NodeFabric fabric{{},
                     c.unfitted_spread,
@@ -245,13 +257,11 @@ double links_used(const Gpu& gpu, int ranks) {
   const int mesh = gpu.figure_stated ? 0 : mesh_of(gpu);
   return ranks < mesh ? (ranks - 1.0) / (mesh - 1.0) : 1.0;
 }
-/// 90 % half-width of a ring through a part of a mesh: by the V100s' cube, served without its rows.
-constexpr double kMeshSpread = 0.9;
 
 std::optional<NodeFabric> over_link(const Gpu& gpu, int ranks, const CollectiveCoefficients& c) {
   // A bridge joins two GPUs only; beyond that the ring crosses PCIe.
   if (gpu.link.empty() || (is_bridge(gpu) && ranks > 2)) return std::nullopt;
-  if (auto fabric = measured(gpu.link, ranks, c))
+  if (auto fabric = measured(gpu.link, ranks, ranks < mesh_of(gpu), c))
     return at_its_figure(std::move(*fabric), gpu, ranks, c);
   if (gpu.link_bandwidth <= 0) return std::nullopt;
   const double used = links_used(gpu, ranks);

@@ -26,7 +26,8 @@ CollectiveCoefficients fitted() {
     return curve;
   };
   CollectiveCoefficients c;
-  c.fits = {{"NVLink 3", 2, line(40, 1, 200), 0.05}, {"NVLink 3", 8, line(80, 1.75, 240), 0.1}};
+  c.fits = {{"NVLink 3", 2, line(40, 1, 200), {{kMebi, 0.05}}},
+            {"NVLink 3", 8, line(80, 1.75, 240), {{16 * kMebi, 0.2}, {1024 * kMebi, 0.1}}}};
   return c;
 }
 
@@ -39,7 +40,8 @@ TEST(AllReduce, RingFormulaByHand) {
   // 8 ranks: 80 us + 2 * 7/8 * 240 MB / 240 GB/s = 80 us + 1750 us.
   const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {8, 1}, fitted());
   EXPECT_NEAR(model.time_of(Bytes(240'000'000)).count(), 1830e3, 1);
-  EXPECT_DOUBLE_EQ(model.spread, 0.1);
+  // At 25 MiB the curve leaves 10 % open, another machine with these links 5 %.
+  EXPECT_DOUBLE_EQ(model.spread, std::hypot(0.1, fitted().machine_spread));
   EXPECT_NE(model.basis.find("measured"), std::string::npos);
 }
 
@@ -67,6 +69,26 @@ TEST(AllReduce, CountsBetweenFitsAreInterpolated) {
   EXPECT_NEAR(model.time_of(Bytes(240'000'000)).count(), 1535e3, 1);
   EXPECT_NEAR(model.alpha().count(), 60e-6, 1e-9);
   EXPECT_NE(model.basis.find("between"), std::string::npos);
+  EXPECT_DOUBLE_EQ(model.spread, std::hypot(0.1, fitted().machine_spread));  // of the wider curve
+}
+
+TEST(AllReduce, ACountBetweenFitsIsLessSureInAMeshThanWithASwitch) {
+  CollectiveCoefficients c = fitted();
+  c.fits[1].spreads = {{kMebi, 0.01}};
+  const double with_switch = all_reduce_model(linked("NVLink 3", 600e9), {4, 1}, c).spread;
+  EXPECT_DOUBLE_EQ(with_switch, c.between_spread);
+  for (FabricFit& fit : c.fits) fit.fabric = "NVLink 2";
+  const AllReduceModel mesh = all_reduce_model(linked("NVLink 2", 300e9), {4, 1}, c);
+  EXPECT_NE(mesh.basis.find("between"), std::string::npos);
+  EXPECT_GT(mesh.spread, c.unfitted_spread);
+}
+
+TEST(AllReduce, TheWidthOfACurveGoesWithTheSize) {
+  const FabricFit fit = fitted().fits[1];
+  EXPECT_EQ(fit.spread_at(kMebi), 0.2);
+  EXPECT_EQ(fit.spread_at(16 * kMebi), 0.2);
+  EXPECT_EQ(fit.spread_at(17 * kMebi), 0.1);
+  EXPECT_EQ(fit.spread_at(4096 * kMebi), 0.1);  // the last holds beyond the sizes too
 }
 
 TEST(AllReduce, BeyondTheFitsTheRingGrowsAndEachRankAddsLatency) {
@@ -89,7 +111,7 @@ TEST(AllReduce, ACurveGoesThroughItsPointsAndOnBeyondTheLast) {
   c.fits = {{"NVLink 3",
              2,
              {{1 * kMebi, 50_us}, {4 * kMebi, 56_us}, {5 * kMebi, 40_us}, {9 * kMebi, 60_us}},
-             0.05}};
+             {{kMebi, 0.05}}}};
   const AllReduceModel model = all_reduce_model(linked("NVLink 3", 600e9), {2, 1}, c);
   const auto us = [&](double mib) {
     return model.time_of(Bytes(std::llround(mib * kMebi))).count() / 1e3;
@@ -105,7 +127,7 @@ TEST(AllReduce, ACurveGoesThroughItsPointsAndOnBeyondTheLast) {
 
 TEST(AllReduce, LatencyIsAtLeastAThirdOfTheSmallestMeasuredSize) {
   CollectiveCoefficients c;
-  c.fits = {{"NVLink 3", 2, {{1 * kMebi, 90_us}, {2 * kMebi, 180_us}}, 0.05}};
+  c.fits = {{"NVLink 3", 2, {{1 * kMebi, 90_us}, {2 * kMebi, 180_us}}, {{kMebi, 0.05}}}};
   Machine machine = linked("NVLink 3", 600e9);
   machine.device.gpu()->pcie_bandwidth = 0;  // which would be as fast
   const AllReduceModel model = all_reduce_model(machine, {2, 1}, c);
@@ -225,8 +247,8 @@ TEST(AllReduce, MissingFiguresStayFinite) {
 /// A curve as V100-SXM2 has it between few GPUs: no faster than PCIe 4.0.
 CollectiveCoefficients slow_nvlink_2() {
   CollectiveCoefficients c;
-  c.fits = {{"NVLink 2", 2, {{1 * kMebi, 70_us}, {1024 * kMebi, 47606_us}}, 0.05},
-            {"NVLink 2", 8, {{1 * kMebi, 79_us}, {1024 * kMebi, 13982_us}}, 0.05}};
+  c.fits = {{"NVLink 2", 2, {{1 * kMebi, 70_us}, {1024 * kMebi, 47606_us}}, {{kMebi, 0.05}}},
+            {"NVLink 2", 8, {{1 * kMebi, 79_us}, {1024 * kMebi, 13982_us}}, {{kMebi, 0.05}}}};
   return c;
 }
 

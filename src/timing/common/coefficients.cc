@@ -106,6 +106,8 @@ void visit_all(C& c, Visit&& visit) {
   visit(Name{"collective", "alpha_us"}, c.collective.alpha, kAllowed);
   visit(Name{"collective", "alpha_rank_us"}, c.collective.alpha_rank, kAllowed);
   visit(Name{"collective", "network_alpha_us"}, c.collective.network_alpha, kAllowed);
+  visit(Name{"collective", "machine_spread"}, c.collective.machine_spread, kAllowed);
+  visit(Name{"collective", "between_spread"}, c.collective.between_spread, kAllowed);
   visit(Name{"collective", "unfitted_spread"}, c.collective.unfitted_spread, kAllowed);
   visit(Name{"band", "known"}, c.band.known, kDivides);
   visit(Name{"band", "unseen"}, c.band.unseen, kDivides);
@@ -155,6 +157,13 @@ std::string_view architecture_name(Architecture architecture) {
                                                     "turing",    "ampere",  "ada",    "hopper",
                                                     "blackwell", "cdna",    "other"};
   return kNames[static_cast<std::size_t>(architecture)];
+}
+
+double FabricFit::spread_at(double bytes) const {
+  for (const Spread& entry : spreads) {
+    if (bytes <= entry.bytes) return entry.half_width;
+  }
+  return spreads.empty() ? 0 : spreads.back().half_width;
 }
 
 Coefficients::Coefficients() {

@@ -127,8 +127,15 @@ struct FabricFit {
   };
   std::string fabric;  ///< "NVLink 3", "PCIe"
   int ranks = 2;
-  std::vector<Point> curve;  ///< at least two, rising
-  double spread = 0.1;       ///< 90 % relative half-width
+  /// 90 % relative half-width of times on the machine that was measured, up to a size.
+  struct Spread {
+    double bytes = 0;
+    double half_width = 0;
+  };
+  std::vector<Point> curve;     ///< at least two, rising
+  std::vector<Spread> spreads;  ///< at least one, rising sizes; the last holds beyond them too
+
+  [[nodiscard]] double spread_at(double bytes) const;
 };
 
 struct CollectiveCoefficients {
@@ -148,6 +155,10 @@ struct CollectiveCoefficients {
   Micros alpha{30};  ///< plus alpha_rank for each rank, likewise
   Micros alpha_rank{6};
   Micros network_alpha{20};  ///< for each doubling of the nodes
+  /// 90 % relative half-widths: of a machine with the links of the measured one; of a count of GPUs
+  /// between measured ones, joined by a switch; of what nobody measured.
+  double machine_spread = 0.05;
+  double between_spread = 0.1;
   double unfitted_spread = 0.5;
 };
 

@@ -84,7 +84,7 @@ inline Coefficients ideal() {
 }
 
 /// An all-reduce between two GPUs that takes a nanosecond a byte and no latency.
-inline FabricFit wire() { return {"wire", 2, {{1e-3, 1e-6_us}, {1e9, 1e6_us}}, 0.1}; }
+inline FabricFit wire() { return {"wire", 2, {{1e-3, 1e-6_us}, {1e9, 1e6_us}}, {{1e9, 0.1}}}; }
 
 /// Takes `microseconds` on round_gpu().
 inline Kernel moving(double microseconds, StepPhase phase = StepPhase::kForward) {

@@ -1,6 +1,7 @@
 #include "timing/step/coefficient_file.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -54,9 +55,26 @@ Result<CoefficientPatch> patch_from(const Json& node, const std::string& where) 
   return patch;
 }
 
+constexpr double kMebi = 1 << 20;
+
+/// A half-width for all sizes, or [[up to MiB, half-width], ...] in rising order of size.
+std::vector<FabricFit::Spread> spreads_from(const Json& node) {
+  if (node.is_number() && node.as_double() >= 0) return {{HUGE_VAL, node.as_double()}};
+  if (!node.is_array()) return {};
+  std::vector<FabricFit::Spread> spreads;
+  for (const Json& entry : node) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_number() || !entry[1].is_number())
+      return {};
+    const double bytes = entry[0].as_double() * kMebi;
+    if (!(bytes > (spreads.empty() ? 0 : spreads.back().bytes)) || !(entry[1].as_double() >= 0))
+      return {};
+    spreads.push_back({bytes, entry[1].as_double()});
+  }
+  return spreads;
+}
+
 /// [[MiB, microseconds], ...] in rising order of size.
 std::vector<FabricFit::Point> curve_from(const Json& node) {
-  constexpr double kMebi = 1 << 20;
   std::vector<FabricFit::Point> curve;
   if (!node.is_array() || node.size() < 2) return {};
   for (const Json& point : node) {
@@ -85,9 +103,9 @@ Result<std::vector<FabricFit>> fits_from(const Json& node, const std::string& wh
       return entry.contains(key) && entry[key].is_number() ? entry[key].as_double() : -1.0;
     };
     const double ranks = number("ranks");
-    fit.spread = number("spread");
+    fit.spreads = spreads_from(entry["spread"]);
     fit.curve = curve_from(entry["curve"]);
-    if (!(ranks >= 2 && ranks <= 1e6) || fit.curve.empty() || !(fit.spread >= 0)) {
+    if (!(ranks >= 2 && ranks <= 1e6) || fit.curve.empty() || fit.spreads.empty()) {
       return fail(ErrorCode::kBadInput,
                   "needs \"ranks\" of at least 2, \"spread\", and a \"curve\" of [MiB, us] with "
                   "rising sizes",

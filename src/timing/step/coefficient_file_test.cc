@@ -108,6 +108,25 @@ TEST(Coefficients, AllReducesOfALaterFileComeFirst) {
   ASSERT_TRUE(c);
   ASSERT_EQ(c->collective.fits.size(), 2U);
   EXPECT_EQ(c->collective.fits[0].curve[0].time.count(), 200);
+  EXPECT_EQ(c->collective.fits[0].spread_at(1e6), 0.1);
+}
+
+TEST(Coefficients, AllReducesHaveAWidthForAllSizesOrOneUpToEach) {
+  const auto file = [](const std::string& spread) {
+    return CoefficientFile::parse(std::string(kHead) +
+                                      R"(, "all_reduce": [{"fabric": "x", "ranks": 2, "spread": )" +
+                                      spread + R"(, "curve": [[1, 100], [2, 900]]}]})",
+                                  "widths.json");
+  };
+  const auto by_size = file("[[8, 0.2], [32, 0.01]]");
+  ASSERT_TRUE(by_size) << by_size.error().text();
+  const auto c = by_size->for_device(gpu_of("none", Architecture::kAmpere, ""));
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->collective.fits[0].spread_at(8 << 20), 0.2);
+  EXPECT_EQ(c->collective.fits[0].spread_at(9 << 20), 0.01);
+  for (const char* wrong :
+       {"[[32, 0.01], [8, 0.2]]", "[[8, -1]]", "[]", "[8, 0.2]", "-0.1", "\"a\""})
+    EXPECT_FALSE(file(wrong)) << wrong;
 }
 
 TEST(Coefficients, TheShippedFileIsWhole) {
