@@ -201,6 +201,7 @@ StepPlan plan_step(const Step& step) {
   for (const Storage& s : step.storages) plan.roles.push_back(role_of(s.kind));
   plan.modules.resize(step.storages.size());
   plan.last_write.assign(step.storages.size(), StepPlan::kNone);
+  plan.sums = find_gradient_sums(step);
   plan.attention_backward.assign(step.operators.size(), StepPlan::kNone);
   plan.attention_forward.assign(step.operators.size(), StepPlan::kNone);
   plan.streams.assign(step.storages.size(), Stream::kCompute);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lower/common/gradient_sums.h"
 #include "program/program.h"
 #include "step/sizes.h"
 #include "step/step.h"
@@ -18,6 +19,7 @@ struct StepPlan {
   std::vector<ModuleId> modules;  ///< by storage: of the operator that made it
   std::vector<std::uint32_t>
       last_write;  ///< by storage: event index of the last operator that writes it
+  GradientSums sums;
   /// By operator: modules whose call led to it since the operator before: parts of its module's
   /// path that are not the other's.
   std::vector<std::uint16_t> calls;

@@ -15,16 +15,6 @@ bool is_convolution(KernelClass kernel_class) {
          kernel_class == KernelClass::kDepthwiseConvolution;
 }
 
-/// Gradients that meet (no node: link 0) are added where the first lies, unless that is part of
-/// another tensor (torch/csrc/autograd/input_buffer.cpp, can_accumulate_inplace). A capture sees
-/// the sum out of place, since its tensors are a subclass.
-bool adds_in_place(const Step& step, const Sizes& sizes, const Operator& op) {
-  if (op.link != 0 || op.inputs.empty() || step.operator_name(op) != "aten::add.Tensor")
-    return false;
-  const TensorRef& first = op.inputs[0];
-  return sizes.tensor(step, first.type) == sizes.storage(first.storage);
-}
-
 }  // namespace
 
 bool CallChain::follows(bool backward, std::uint32_t op_index, const Operator& op) {
@@ -53,7 +43,8 @@ MathUnit CpuKernels::unit_of(const Work& work) const { return unit_for(work, l_.
 void CpuKernels::describe(std::uint32_t op_index, const Operator& op, Kernel& kernel) {
   const bool backward = l_.emit.phase() == StepPhase::kBackward;
   std::string_view function = l_.step.name_of(op).function();
-  if (backward && adds_in_place(l_.step, l_.sizes, op)) function = "add_";
+  const bool has_sum = op.outputs.size() == 1;
+  if (has_sum && l_.plan.sums.in_place[index(op.outputs[0].storage)]) function = "add_";
   kernel.function = l_.emit.function(function);
   kernel.strided = crosses_rows(l_.step, op, l_.sizes);
   kernel.chained = chain_.follows(backward, op_index, op);

@@ -45,7 +45,8 @@ void StepWalk::event(std::uint32_t e) {
       if (is_left_to_operator(e)) return left_.push_back(event.value);
       return allocate(event.value);
     case EventKind::kFree:
-      if (!storages_.empty(event.value)) l_.emit.free(storages_.of(event.value));
+      if (!storages_.empty(event.value) && l_.plan.sums.lies_in[event.value] == event.value)
+        l_.emit.free(storages_.of(event.value));
       return;
     case EventKind::kOperator:
       return run_operator(e, event.value);
@@ -74,7 +75,8 @@ void StepWalk::scale_loss() {
 }
 
 void StepWalk::allocate(std::uint32_t storage) {
-  if (storages_.empty(storage)) return;
+  if (storages_.empty(storage) || l_.plan.sums.in_place[storage]) return;
+  storage = l_.plan.sums.lies_in[storage];
   const BufferRole role = l_.plan.roles[storage];
   switch (l_.step.storages[storage].kind) {
     case StorageKind::kPersistent:
