@@ -14,6 +14,8 @@ namespace {
 /// (PCIe 3) and 10 GB/s (PCIe 4 and 5) in vendors' and users' tables; a guess where none is
 /// measured.
 constexpr double kPageableBandwidth = 5e9;
+/// Of rates that two sums of the same times give.
+constexpr double kRounding = 1e-6;
 /// Below this share of a step the GPU's waiting is not worth a change.
 constexpr double kNoWait = 0.02;
 
@@ -73,6 +75,7 @@ class InputPlanner {
     }
     std::optional<LoaderChoice> best;
     double best_value = 0;
+    const std::optional<LoaderSettings> kept = as_it_is();
     for (const bool pin : {true, false}) {
       if (request_.pin ? pin != *request_.pin : pin && !request_.gpu) continue;
       LoaderSettings settings = request_.now.settings;
@@ -80,7 +83,9 @@ class InputPlanner {
       settings.persistent = request_.persistent;
       settings.in_order = request_.freedom.in_order.value_or(true);
       LoaderCase loader = case_with(settings);
-      LoaderSearchResult found = search_loader(loader, request_.freedom, request_.room);
+      LoaderFreedom freedom = request_.freedom;
+      if (kept) freedom.at_least = value_of(freedom.value, forecast_with(*kept));
+      LoaderSearchResult found = search_loader(loader, freedom, request_.room);
       plan_.settings_considered += found.considered;
       if (!found.shortage.empty()) plan_.shortage = found.shortage;
       if (!found.best) continue;
@@ -90,7 +95,7 @@ class InputPlanner {
       best_value = value;
       best = std::move(found.best);
     }
-    keep_if_no_better(best);
+    if (best && kept && is_slower(best->settings, *kept)) best->settings = *kept;
     if (!best) {
       return fail(ErrorCode::kAnswerIsNo, plan_.shortage.empty()
                                               ? "no setting of the loader was left to try"
@@ -100,24 +105,28 @@ class InputPlanner {
     return {};
   }
 
-  /// The loader as it is, where nothing that was searched beats it: another batch may gain in one
-  /// measure (the epoch) and lose in another (the steady rate), and a change has to pay in both.
-  void keep_if_no_better(std::optional<LoaderChoice>& best) {
+  /// The loader as it is, or PyTorch's defaults, where nothing that was asked for forbids it.
+  [[nodiscard]] std::optional<LoaderSettings> as_it_is() const {
     const LoaderFreedom& freedom = request_.freedom;
-    const LoaderSettings& now = request_.now.settings;
-    if (!best || !request_.now_known || (request_.pin && now.pin != *request_.pin) ||
-        (freedom.workers && now.workers != *freedom.workers) ||
-        (freedom.prefetch && now.workers > 0 && now.prefetch != *freedom.prefetch) ||
-        (freedom.in_order && now.in_order != *freedom.in_order))
-      return;
-    LoaderSettings kept = now;
+    LoaderSettings kept = request_.now.settings;
+    if ((request_.pin && kept.pin != *request_.pin) ||
+        (freedom.workers && kept.workers != *freedom.workers) ||
+        (freedom.prefetch && kept.workers > 0 && kept.prefetch != *freedom.prefetch) ||
+        (freedom.in_order && kept.in_order != *freedom.in_order))
+      return {};
     kept.persistent = request_.persistent && kept.workers > 0;
-    const LoaderForecast stays = forecast_with(kept), moves = forecast_with(best->settings);
-    if (!host_shortage(request_.room, stays).empty()) return;
+    if (!host_shortage(request_.room, forecast_with(kept)).empty()) return {};
+    return kept;
+  }
+
+  /// In either measure: another batch may gain in one (the epoch) and lose in the other (the steady
+  /// rate), and a change has to pay in both.
+  [[nodiscard]] bool is_slower(const LoaderSettings& settings, const LoaderSettings& kept) const {
+    const LoaderForecast moves = forecast_with(settings), stays = forecast_with(kept);
     const auto worse = [&](LoaderValue value) {
-      return value_of(value, moves) < (1 - kSameSpeedWorkers) * value_of(value, stays);
+      return value_of(value, moves) < (1 - kRounding) * value_of(value, stays);
     };
-    if (worse(LoaderValue::kSteadyRate) || worse(LoaderValue::kEpoch)) best->settings = kept;
+    return worse(LoaderValue::kSteadyRate) || worse(LoaderValue::kEpoch);
   }
 
   /// Rate of the whole job, at one end of the band.

@@ -154,13 +154,15 @@ class LoaderSearch {
   }
 
   /// `tried` is in order of preference and not empty.
-  static Tried smallest_of_the_best(const std::vector<Tried>& tried) {
+  [[nodiscard]] Tried smallest_of_the_best(const std::vector<Tried>& tried) const {
     double value = 0, careful = 0;
     for (const Tried& t : tried) {
       value = std::max(value, t.value);
       careful = std::max(careful, t.careful);
     }
-    const auto good = [&](const Tried& t) { return t.value >= (1 - kSameSpeedWorkers) * value; };
+    const double enough =
+        std::max((1 - kSameSpeedWorkers) * value, std::min(freedom_.at_least, value));
+    const auto good = [&](const Tried& t) { return t.value >= enough; };
     auto chosen = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) {
       return good(t) && t.careful >= (1 - kSameSpeedWorkers) * careful;
     });

@@ -31,6 +31,7 @@ struct LoaderFreedom {
   int max_workers = 0;                ///< per process; 0: by the cores and by how samples wait
   std::vector<std::int64_t> batches;  ///< candidates; empty: the given batch
   LoaderValue value = LoaderValue::kEpoch;
+  double at_least = 0;  ///< of `value`: what is slower counts as equal to nothing
 };
 
 /// A setting and what is expected of it.
@@ -58,9 +59,9 @@ struct LoaderSearchResult {
 [[nodiscard]] std::vector<std::int64_t> batches_around(std::int64_t batch);
 
 /// The fewest workers and the least depth that stay within kSameSpeedWorkers of the best: as
-/// expected, and as well if samples cost as much more as their band allows. `loader` gives what is
-/// not searched; `room` the /dev/shm and DRAM that all processes share. Of batches the one nearest
-/// to the given.
+/// expected and no slower than `at_least`, and as well if samples cost as much more as their band
+/// allows. `loader` gives what is not searched; `room` the /dev/shm and DRAM that all processes
+/// share. Of batches the one nearest to the given.
 [[nodiscard]] LoaderSearchResult search_loader(const LoaderCase& loader,
                                                const LoaderFreedom& freedom, const Host& room);
 

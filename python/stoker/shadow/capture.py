@@ -83,6 +83,7 @@ class _Capture:
         self._smallest: int | None = None  # batch of several loaders that a step takes batches from
         self._steps = Request.most_steps  # that a run may take: as many as the first one did
         self._own: Outcome | None = None  # a run in which no DataLoader was given another batch: that of the script as it is
+        self._parts_are_equal = False  # a step accumulates over parts that a run has shown to be alike
         self._parts = 1  # into which the script splits each batch of its loader
 
     def _request(self, batch: int | None, by: str = "loader") -> Request:
@@ -91,7 +92,12 @@ class _Capture:
         return Request(script=self.asked.script, arguments=list(self.asked.arguments), gpu=self.gpu, batch=batch, batch_by=by,
                        precision=self.asked.precision, ranks=self.ranks, bounded=self.bounded, inline=self.inline,
                        fake_data=self.asked.fake_data, network=self.asked.network, most_steps=self._steps,
-                       smallest_batch=self._smallest, compile=self.compile, saved=self._saved)
+                       smallest_batch=self._smallest, compile=self.compile, saved=self._saved,
+                       parts_are_equal=self._parts_are_equal)
+
+    def _as_it_is(self) -> Outcome:
+        """A run with the script's own batch, for what it finds."""
+        return self._run(replace(self._request(None), may_compile_later=True))[0]
 
     def _run(self, *requests) -> list:
         pids = [self.runs.start(r) for r in requests]
@@ -171,7 +177,7 @@ class _Capture:
     def _by_loader(self, points) -> dict | None:
         """The document by way of the script's DataLoader; None: it has none, or its batch cannot be replaced."""
         low, high, check = points
-        self._parts, self._own = 1, None
+        self._parts, self._own, self._parts_are_equal = 1, None, False
         first = self._first(low)
         if first is not None and not first.batch_replaced:
             self._own, self._odd_failed = first, False
@@ -199,6 +205,7 @@ class _Capture:
             if first is None or not first.parts.are(points[0], self._parts):
                 return self._of_one_batch(own, own.batch, "a part of another size cannot be made by its DataLoader")
             low, high, check = points
+        self._parts_are_equal = first.parts.many_alike()
         try:
             others = self._others(high, check)
             anew.check_loop(points, [first, *others])
@@ -241,7 +248,8 @@ class _Capture:
         """The run with this batch in the DataLoaders; None: it may run with its own."""
         outcome = None
         try:
-            outcome = self.runs.wait(self.runs.start(self._request(batch)), self.label)
+            request = replace(self._request(batch), may_compile_later=self._saved is None)
+            outcome = self.runs.wait(self.runs.start(request), self.label)
             return self._good(outcome)
         except CaptureError as error:
             if isinstance(error, TooLongError) or outcome is not None and not outcome.batch_replaced:
@@ -250,8 +258,8 @@ class _Capture:
 
     def _without_loader(self) -> dict:
         """The script's own batch is known from a run as it is; others by the name that carries it."""
-        own = self._own or self._run(self._request(None))[0]
-        if own is self._own and own.saved is not None and self._saved is None:
+        own = self._own or self._as_it_is()
+        if own is self._own and own.saved and self._saved is None:
             compiled.warm_up()  # once, for all runs that follow
             self._saved = own.saved
         named = [way for way, value in dict(own.batch_names).items() if value in (*own.sizes, own.batch)]
@@ -264,6 +272,8 @@ class _Capture:
             try:
                 return self._by(way, own)
             except CaptureError as error:
+                if isinstance(error, anew.NotCompiled) and own.compiles_later:
+                    raise
                 self.say(f"other batches by {_called(way)} did not work out ({_short(error)})")
                 if isinstance(error, NotAffineError):
                     help_ = f"with another {_called(way)} its step is another program: {_ANOTHER}"
@@ -274,6 +284,8 @@ class _Capture:
 
     def _of_one_batch(self, own: Outcome, batch: int, way: str) -> dict:
         self.notes.append(f"other batches than {batch} could not be made: this answer is for that one; {way}")
+        self._parts_are_equal = False
+        own = self._run(self._request(None))[0] if own.compiles_later else own
         dimension = protocol.fixed(Dimension("batch", batch), batch)
         return self._write([own, own], dimension, own)
 
@@ -281,7 +293,7 @@ class _Capture:
         return f"word:{name}" if name.startswith("-") or "." in name else f"any:{name}"
 
     def _by(self, way: str, own: Outcome | None = None) -> dict:
-        own = own or self._run(self._request(None))[0]
+        own = own or self._as_it_is()
         if way.startswith("any:"):
             name = way[4:]
             ways = [w for w, _ in own.batch_names if w.partition(":")[2] == name.replace("-", "_")] + [f"word:{name}", f"variable:{name}"]
@@ -293,6 +305,8 @@ class _Capture:
                 try:
                     return self._by_name(one, own, points)
                 except CaptureError as failed:
+                    if isinstance(failed, anew.NotCompiled) and own.compiles_later:
+                        raise
                     error = failed
                 if not isinstance(error, UserCodeError):
                     break  # powers of two help where the script refuses an odd batch
@@ -300,6 +314,7 @@ class _Capture:
 
     def _by_name(self, one: str, own: Outcome, points) -> dict:
         low, high, check = points
+        self._parts_are_equal = own.parts.many_alike()
         self._decides(own, check, one)
         outcomes = self._run(self._request(low, one)) + self._others(high, check, one)
         if len({str(o.sizes) for o in outcomes}) == 1:

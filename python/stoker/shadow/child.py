@@ -21,6 +21,7 @@ from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
 from . import endings, hints, main_module, manners, standard_input
 from .facade import (
+    chance,
     compilation,
     cuda,
     distributed,
@@ -116,6 +117,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     _prepare_device(world)
     world.progress = progress
     world.watcher = Watcher(world)
+    chance.begin()
     main = _prepare_main(request, batches.arguments(request))
     batches.install(world)
     if world.on_gpu:

@@ -10,7 +10,7 @@ from .. import binary, capture_command, front
 from ..arguments import Parser
 from ..errors import CaptureError
 from ..plain import counted, printable_lines
-from . import shell_script
+from . import gpu_names, shell_script
 from .world import Gpu
 
 _NEWEST_CAPABILITY = 90  # for a GPU that has none of NVIDIA's: what a script asks for by its capability is there then
@@ -55,9 +55,12 @@ def gpu_of(text: str | None, count: int | None = None) -> Gpu:
         gpu = Gpu()
     elif ";" in text:
         try:
-            name, memory, capability, facts_count = text.split(";")
+            name, memory, capability, facts_count, *processors = text.split(";")
             major, minor = capability.split(".")
-            gpu = Gpu(name=name, memory=int(memory), capability=(int(major), int(minor)), count=int(facts_count))
+            vendor, _, called = name.partition(" ")
+            gpu = Gpu(name=gpu_names.of(vendor, called) if vendor in gpu_names.VENDORS else name, memory=int(memory),
+                      capability=(int(major), int(minor)), count=int(facts_count))
+            gpu = replace(gpu, processors=int(*processors)) if processors else gpu
         except ValueError:
             raise CaptureError(f"--gpu {text}: write a name that stoker gpus lists, or NAME;BYTES;8.0;COUNT") from None
     else:
@@ -76,7 +79,8 @@ def _listed(name: str) -> Gpu:
         raise CaptureError(f"--gpu {name} may be any of {', '.join(row['name'] for row in exact)}: give one of these")
     row = exact[0]
     major, minor = divmod(row["compute_capability"] or _NEWEST_CAPABILITY, 10)
-    return Gpu(name=f"NVIDIA {row['name']}", memory=row["memory_bytes"], capability=(major, minor), processors=row["sm_count"])
+    return Gpu(name=gpu_names.of(row["vendor"], row["name"]), memory=row["memory_bytes"], capability=(major, minor),
+               processors=row["sm_count"])
 
 
 def _simple(name: str) -> str:

@@ -42,6 +42,8 @@ class Request:
     most_steps: int = 6
     compile: bool | None = None  # torch.compile: False passes it over; True compiles models that the script does not
     saved: list | None = None  # what each compiled graph keeps, where a run before has decided
+    may_compile_later: bool = False  # where nothing replaces the batch, what the script compiles runs eagerly
+    parts_are_equal: bool = False  # a run before has shown so: of an accumulation the first part is recorded, the others are counted
     fake_data: Any = None  # a fake_data.FakeData in place of torchvision's data sets
     network: bool = False  # the script may reach the network
 
@@ -89,6 +91,7 @@ class Outcome:
     compiled_at: str = ""  # where the script calls torch.compile and is obeyed
     compiler_failed: bool = False  # the script ended by an error of torch.compile
     saved: list | None = None  # what each compiled graph keeps
+    compiles_later: bool = False  # what the script compiles ran eagerly: the step is no compiled one
     kind: str = "done"  # done, failed, no_step, on_cpu
     error: str = ""
     hint: str = ""  # the way out, where the failure shows it
@@ -128,6 +131,7 @@ class World:
         self.by_function: tuple | None = None  # (transform, line) where it has asked torch.func for gradients
         self.read_input: Site | None = None  # where the script has read its standard input
         self.catches_out_of_memory = False  # the script's text speaks of that error
+        self.casts: list = []  # of weights that FSDP gathers in another type: done once something is to train
         self.counted_gpus: Site | None = None  # where it has asked how many GPUs there are
 
     @property
@@ -146,6 +150,11 @@ class World:
         """Counts a value that the script read where there is none."""
         key = (operator, dtype, str(answer), site.file, site.line)
         self.reads[key] = self.reads.get(key, 0) + 1
+
+    def cast_weights(self) -> None:
+        """From here on weights have the type that they are computed with."""
+        while self.casts:
+            self.casts.pop(0)()
 
     def refuse(self, sentence: str) -> None:
         """Ends the run with a sentence; does not return."""

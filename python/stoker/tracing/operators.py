@@ -41,6 +41,14 @@ def _gather(value, found: list) -> None:
             _gather(item, found)
 
 
+def written_lists(func, args, out):
+    """What `func` has made; lists of tensors that it writes into where it returns nothing, as _foreach_lerp_ does."""
+    if out is not None:
+        return out
+    return [given for argument, given in zip(func._schema.arguments, args)
+            if isinstance(given, (list, tuple)) and argument.alias_info is not None and argument.alias_info.is_write]
+
+
 @functools.cache
 def is_composite(func, device_type: str) -> bool:
     """Whether `func` is made of other operators on this device and should be recorded as those."""

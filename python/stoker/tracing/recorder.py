@@ -333,7 +333,7 @@ class Recorder(TorchDispatchMode):
         recurrent = name.startswith("aten::_cudnn_rnn")
         custom = name in ("stoker::kernel_", "stoker::product_kernel_")  # reads, writes, FLOPs, bytes
         inputs, host_input = self._inputs(rnn.recorded_inputs(args) if recurrent else args[0] if custom else args, kwargs)
-        outputs = rnn.recorded_outputs(out) if recurrent else args[1] if custom else out
+        outputs = rnn.recorded_outputs(out) if recurrent else args[1] if custom else operators.written_lists(func, args, out)
         outputs = [t for t in operators.tensors(outputs) if self._on_device(t)]
         self._last_name = name
         if not outputs and not inputs:

@@ -49,6 +49,13 @@ def test_each_average_is_counted(answers):
     assert row["words"] == "3 copies of the model's weights (moving averages)"
 
 
+def test_averages_that_functions_of_lists_write_are_counted(answers):
+    doc = captured(answers, "LISTED")
+    assert len(doc["training"]["averages"]) == 2
+    row = next(row for row in doc["script"]["found"] if row["setting"] == "ema")
+    assert row["words"] == "2 copies of the model's weights (moving averages)"
+
+
 def test_an_average_of_one_network_is_none_of_the_other(answers):
     assert captured(answers, "ONE_AVERAGE")["training"] == {"ema": True, "averages": ["g"]}
 

@@ -10,6 +10,10 @@ def operators(doc) -> int:
     return sum(event[0] == "o" for event in doc["events"])
 
 
+def in_graphs(doc) -> int:
+    return sum(event[0] == "o" and isinstance(event[-1], dict) and "c" in event[-1] for event in doc["events"])
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     return captured(tmp_path_factory.mktemp("whole"), scripts.COMPILED)
@@ -71,3 +75,31 @@ for x, y in data:""")
     doc = captured(tmp_path, text + "    with torch.no_grad():\n        [a.lerp_(p, 0.1) for a, p in zip(average, model.parameters())]\n")
     assert found(doc)["ema"] is True and found(doc)["resident"] == 4_000_000
     assert doc["training"] == {"ema": True}
+
+
+ACCUMULATED = """
+batch_size = 16
+for step in range(8):
+    for part in range(6):
+        x, y = torch.randn(batch_size, 8).to(device), torch.randint(4, (batch_size,)).to(device)
+        loss = nn.functional.cross_entropy(WHOLE(x), y) / 6
+        loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_batch_that_no_loader_makes_is_captured_compiled_at_others(tmp_path, on_cuda, whole):
+    head, _, _ = scripts.COMPILED.partition("data = DataLoader")
+    doc = captured(tmp_path, head + ACCUMULATED)
+    facts = found(doc)
+    assert (facts["compile"], facts["accumulate"], facts["batch"]) == (True, 6, 16)
+    assert doc["compiled"] == {"by": "inductor", "graphs": 2} and in_graphs(doc) == in_graphs(whole) > 0
+    assert (doc["dimensions"][0]["degree"], doc["dimensions"][0]["default"]) == (1, 16)
+
+
+def test_the_script_s_own_batch_alone_is_captured_compiled(tmp_path, on_cuda, whole):
+    head, _, _ = scripts.COMPILED.partition("data = DataLoader")
+    doc = captured(tmp_path, head + ACCUMULATED.replace("batch_size = 16", "batch_size = 16\nassert batch_size == 16"))
+    assert doc["compiled"] == {"by": "inductor", "graphs": 2} and in_graphs(doc) == in_graphs(whole) > 0
+    assert (doc["dimensions"][0]["degree"], found(doc)["accumulate"]) == (0, 6)

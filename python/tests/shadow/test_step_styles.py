@@ -27,6 +27,16 @@ def test_batches_of_a_sampler_of_its_own_are_varied(answers, name):
     assert (found(doc)["batch"], doc["dimensions"][0]["degree"], doc["dimensions"][0]["default"]) == (20, 1, 20)
 
 
+def test_what_the_loop_decides_by_chance_is_the_same_at_all_batches(answers):
+    doc = captured(answers, "MIXED")
+    assert (found(doc)["batch"], doc["dimensions"][0]["degree"]) == (20, 1)
+    assert 1 <= doc["operators"].count("aten::mul.Tensor") < 30
+
+
+def test_what_samples_draw_goes_on_from_batch_to_batch(answers):
+    assert found(captured(answers, "DRAWN"))["batch"] == 2
+
+
 def test_batches_of_as_many_samples_as_a_budget_allows_stay_as_they_are(answers):
     doc = captured(answers, "BUDGET")
     samples, words = next(row[1] for row in doc["types"] if row[0] == "i64" and len(row[1]) == 2)
@@ -36,7 +46,7 @@ def test_batches_of_as_many_samples_as_a_budget_allows_stay_as_they_are(answers)
 
 
 def test_buckets_are_taken_at_their_largest(answers):
-    assert "as large as the largest of the first 32" in notes(answers["BUCKETS"])
+    assert "the script's batches differ in size: the largest of the" in notes(answers["BUCKETS"])
 
 
 def test_batches_of_several_loaders_stay_in_proportion(answers):

@@ -2,6 +2,7 @@
 
 from test_scripts import captured, found, line_of
 
+import stoker
 import wild_scripts as wild
 
 
@@ -36,12 +37,14 @@ def test_cuda_graphs_are_run_eagerly_and_said(tmp_path, on_cuda):
     assert "captures CUDA graphs of a part of its step" in notes(doc)
 
 
-def test_fsdp_computes_in_the_precision_of_its_policy(tmp_path, on_cuda):
+def test_fsdp_computes_in_the_precision_of_its_policy(tmp_path, on_cuda, with_binary):
     doc = captured(tmp_path, wild.FSDP, flags=("--gpu", "A GPU;17179869184;8.0;4"))
     facts = found(doc)
     assert (facts["parallel"], facts["fsdp-mixed-precision"], facts["gpus"]) == ("fsdp-zero2", "reduce-fp32", 4)
     assert (doc["precision"], facts["clip"], facts["batch"]) == ("bf16", True, 16)
     assert {doc["types"][row["type"]][0] for row in doc["parameters"]} == {"bf16"}
+    best = stoker.plan(tmp_path / "out.step.gz", "a100-40gb", gpus=4)["settings"]
+    assert (best["precision"], best["gpus"], best["parallel"], best["fsdp_mixed_precision"]) == ("bf16", 4, "fsdp-zero2", "reduce-fp32")
     doc = captured(tmp_path, wild.FSDP, flags=("--gpu", "A GPU;17179869184;8.0;1"))
     assert doc["precision"] == "fp32" and "fsdp-mixed-precision" not in found(doc)
 

@@ -77,6 +77,20 @@ for x, y in DataLoader(data, batch_size=20):
         for p, a in zip(g.parameters(), average.parameters()): a.lerp_(p, 0.001)
 """
 
+# Averages that all of a list's functions write at once, which return nothing.
+LISTED = HEAD + """
+model, second = net(), net()
+average = copy.deepcopy(model)
+copies = [p.detach().clone() for p in second.parameters()]
+optimizer = torch.optim.Adam([*model.parameters(), *second.parameters()])
+for x, y in DataLoader(data, batch_size=20):
+    loss = F.cross_entropy(model(x.cuda()), y.cuda()) + F.cross_entropy(second(x.cuda()), y.cuda())
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    with torch.no_grad():
+        torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 0.001)
+        torch._foreach_lerp_(copies, list(second.parameters()), 0.001)
+"""
+
 # The decoder's weights and the pictures lie on the GPU, and no step reads them.
 AT_REST = HEAD + """
 class Coder(nn.Module):

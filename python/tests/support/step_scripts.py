@@ -209,3 +209,36 @@ for epoch in range(3):
         loss = F.cross_entropy(model(x.cuda()).mean(1), y.cuda())
         optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+
+# The loop mixes a batch in a way that chance decides, as samples are turned by chance.
+MIXED = HEAD + """
+class Turned(torch.utils.data.Dataset):
+    def __len__(self): return 400
+    def __getitem__(self, i): return torch.rand(64) * random.choice([1, -1]), i % 8
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(Turned(), batch_size=20, num_workers=2):
+    x, y = x.cuda(), y.cuda()
+    for _ in range(random.randrange(1, 30)): x = x * 1.5
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+# What a worker draws for samples of other lengths goes on from batch to batch.
+DRAWN = HEAD + """
+class Cut(torch.utils.data.Dataset):
+    def __len__(self): return 400
+    def __getitem__(self, i): return torch.randint(1, 50, (random.randrange(10, 30),)), i % 8
+def collate(batch):
+    lengths.append(max(len(x) for x, _ in batch))
+    return nn.utils.rnn.pad_sequence([x for x, _ in batch], batch_first=True), torch.tensor([y for _, y in batch])
+lengths = []
+model = nn.Sequential(nn.Embedding(50, 64), nn.Linear(64, 8)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = iter(DataLoader(Cut(), batch_size=2, collate_fn=collate))
+for _ in range(8): next(loader)
+assert len(set(lengths)) > 1
+for x, y in loader:
+    loss = F.cross_entropy(model(x.cuda()).mean(1), y.cuda())
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""

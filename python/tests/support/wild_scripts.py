@@ -88,6 +88,7 @@ torch.cuda.set_device(int(os.environ['LOCAL_RANK']))
 model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 8))
 model = FSDP(model, sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, device_id=torch.cuda.current_device(),
              mixed_precision=MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32), use_orig_params=True)
+assert {p.dtype for p in model.parameters()} == {torch.float32}
 optimizer = torch.optim.AdamW(model.parameters())
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.rand(400, 64), torch.randint(8, (400,))), batch_size=16)
 for x, y in loader:

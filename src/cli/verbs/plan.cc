@@ -85,6 +85,7 @@ Result<std::vector<int>> counts_for(const std::string& typed, const Resolved& r)
     // Nothing is shared on one GPU: the count is left out, and it alone is refused as predict does.
     Scenario most_gpus = r.base;
     most_gpus.job.gpus = counts.back();
+    most_gpus.job.precision = r.model.variants.front().precision;
     TRY(check_gpus_of(most_gpus));
     std::erase(counts, 1);
   }

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "device/catalogue/gpu_catalogue.h"
 #include "json/text.h"
 #include "step/step_reader.h"
 
@@ -19,15 +20,16 @@ namespace {
 constexpr Bytes kLargestStepFile{512LL << 20};
 constexpr int kNewestCapability = 90;  ///< for a GPU that has none of NVIDIA's
 
-/// What the script is told of its GPU: NAME;BYTES;8.0;COUNT.
+/// What the script is told of its GPU: VENDOR NAME;BYTES;8.0;COUNT;PROCESSORS.
 std::string gpu_words(const RunRequest& r, const Machine& machine) {
   const Gpu* gpu = machine.device.gpu();
   if (gpu == nullptr) return {};
   const int capability = gpu->compute_capability > 0 ? gpu->compute_capability : kNewestCapability;
   const std::int64_t count = std::max<std::int64_t>(1, r.gpus.value_or(1));
-  return "NVIDIA " + gpu->name + ";" + std::to_string(gpu->memory.count()) + ";" +
-         std::to_string(capability / 10) + "." + std::to_string(capability % 10) + ";" +
-         std::to_string(count);
+  return std::string(name_of(gpu->vendor)) + " " + gpu->name + ";" +
+         std::to_string(gpu->memory.count()) + ";" + std::to_string(capability / 10) + "." +
+         std::to_string(capability % 10) + ";" + std::to_string(count) +
+         (gpu->sm_count > 0 ? ";" + std::to_string(gpu->sm_count) : std::string());
 }
 
 /// Where the capture is remembered: under all that was asked of it, and the folder that relative

@@ -55,23 +55,24 @@ class _Facade:
     def in_place(self, module, *args, **kwargs) -> None:
         """`model.compile()`: the module calls what was compiled."""
         if self._takes(sites.here(3), kwargs):
-            module.__dict__["_compiled_call_impl"] = self._called(self._by_dynamo(module._call_impl, kwargs), module._call_impl)
+            call = module._call_impl
+            module.__dict__["_compiled_call_impl"] = self._called(lambda: self._by_dynamo(call, kwargs), call)
 
     def root(self, module) -> None:
         """Compiles a model that the script leaves as it is."""
         if "_compiled_call_impl" in module.__dict__ or self._obeyed or next(module.parameters(), None) is None:
             return
-        module.__dict__["_compiled_call_impl"] = self._called(self._whole(module), module._call_impl)
-        self._world.outcome.compiled_at = "--compile"
+        module.__dict__["_compiled_call_impl"] = self._called(lambda: self._whole(module), module._call_impl)
+        self._is_compiled_at("--compile")
 
     def _compile(self, model, site, kwargs):
         if not self._takes(site, kwargs):
             return model
         if not isinstance(model, torch.nn.Module):
-            return functools.wraps(model)(self._entered(model, self._called(self._by_dynamo(model, kwargs), model)))
-        done = self._by_dynamo(model)
+            return functools.wraps(model)(self._entered(model, self._called(lambda: self._by_dynamo(model, kwargs), model)))
+        done = self._original(model, backend="eager")  # the wrapper alone: what it calls is set below
         names.TRANSPARENT.add(type(done))
-        done.forward = _forward(model, self._called(self._whole(model, kwargs), model._call_impl))
+        done.forward = _forward(model, self._called(lambda: self._whole(model, kwargs), model._call_impl))
         return done
 
     def _takes(self, site, kwargs) -> bool:
@@ -94,8 +95,19 @@ class _Facade:
             world.note(f"{site}: torch.compile(mode=\"{mode}\"): {limit}")
         self._obeyed = True
         world.found("compile", True, words, site)
-        world.outcome.compiled_at = str(site)
+        self._is_compiled_at(str(site))
         return True
+
+    def _is_compiled_at(self, words: str) -> None:
+        compiled.check_version()
+        self._world.outcome.compiled_at = words
+        self._world.outcome.saved = self._world.outcome.saved or []
+
+    def _may_wait(self) -> bool:
+        """Whether this run, whose batch nothing has replaced, is asked for what it finds alone: its step is captured at other batches."""
+        outcome = self._world.outcome
+        outcome.compiles_later = self._world.request.may_compile_later and not outcome.batch_replaced
+        return outcome.compiles_later
 
     # -- how it runs -------------------------------------------------------------------------------------------------
 
@@ -109,21 +121,22 @@ class _Facade:
 
     def _by_dynamo(self, what, kwargs=None, of=None):
         if self._compiler is None:
-            compiled.check_version()
             torch._dynamo.trace_rules.add("stoker.shadow")  # what watches the script is no part of it
             self._compiler = _Compiler(self._world)
         of = of if of is not None else what if isinstance(what, torch.nn.Module) else getattr(what, "__self__", None)
         return self._original(what, backend=self._compiler.backend(of), dynamic=False, fullgraph=bool((kwargs or {}).get("fullgraph")))
 
-    def _called(self, function, plain):
-        """Calls what Dynamo made, with the stand-ins that it can follow. Passes of a validation before the first step, of which nothing
+    def _called(self, make, plain):
+        """Calls what Dynamo makes, with the stand-ins that it can follow. Passes of a validation before the first step, of which nothing
         is recorded, call what was given to it: to compile them would take seconds."""
         counter, watcher = self._counter, self._world.watcher
+        made = functools.cache(make)
 
-        @functools.wraps(function)
+        @functools.wraps(plain)
         def call(*args, **kwargs):
-            if watcher.record is None and not torch.is_grad_enabled():
+            if watcher.record is None and not torch.is_grad_enabled() or self._may_wait():
                 return plain(*args, **kwargs)
+            function = made()
             with _followed(counter):
                 return function(*args, **kwargs)
 

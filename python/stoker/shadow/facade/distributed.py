@@ -272,6 +272,22 @@ def half_precision(world, state, module, policy, site) -> None:
     reduced = getattr(policy, "reduce_dtype", None) or dtype
     world.found("fsdp-mixed-precision", "reduce-half" if reduced in _HALVES else "reduce-fp32",
                 f"FSDP in {name}, gradients reduced in {str(reduced).removeprefix('torch.')}", site)
+    world.casts.append(lambda: _cast(module, policy))
+
+    def inputs(_, args, kwargs):
+        world.cast_weights()
+
+        def cast(leaf):
+            return leaf.to(dtype) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
+
+        return pytree.tree_map(cast, args), pytree.tree_map(cast, kwargs)
+
+    module.register_forward_pre_hook(inputs, with_kwargs=True)
+
+
+def _cast(module, policy) -> None:
+    """The weights as they are gathered; until something trains, the script sees its own shards."""
+    dtype = policy.param_dtype
     with torch.no_grad():
         for parameter in list(module.parameters()):
             if parameter.is_floating_point() and parameter.dtype is not dtype:
@@ -281,14 +297,6 @@ def half_precision(world, state, module, policy, site) -> None:
                 for name, buffer in part._buffers.items():
                     if buffer is not None and buffer.is_floating_point():
                         part._buffers[name] = buffer.to(policy.buffer_dtype)
-
-    def inputs(_, args, kwargs):
-        def cast(leaf):
-            return leaf.to(dtype) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
-
-        return pytree.tree_map(cast, args), pytree.tree_map(cast, kwargs)
-
-    module.register_forward_pre_hook(inputs, with_kwargs=True)
 
 
 def _as_shards(module, mesh) -> None:
@@ -322,8 +330,9 @@ def _fully_shard(world, fsdp, state) -> None:
                 distributed_parts.offloaded(world, sites.here(2))
             _as_shards(one, mesh if mesh is not None else _Mesh(state))
             for name in ("set_modules_to_forward_prefetch", "set_modules_to_backward_prefetch", "set_requires_gradient_sync",
-                         "set_is_last_backward", "set_reshard_after_backward", "unshard", "reshard", "set_reduce_scatter_divide_factor"):
+                         "set_is_last_backward", "set_reshard_after_backward", "reshard", "set_reduce_scatter_divide_factor"):
                 object.__setattr__(one, name, nothing)
+            object.__setattr__(one, "unshard", lambda *_, **__: world.cast_weights())
         return module
 
     fsdp.fully_shard, fsdp.FSDPModule = fully_shard, FSDPModule

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
 from .. import sites
+from . import chance
 
 
 @dataclass
@@ -68,6 +69,7 @@ class _Batches:
 
     def __init__(self, inner, world, facts):
         self._inner, self._world, self._facts = inner, world, facts
+        self._chance = chance.Chance()
 
     def __iter__(self):
         return self
@@ -76,7 +78,8 @@ class _Batches:
         watcher = self._world.watcher
         kept, watcher.recorder = watcher.recorder, None if not self._world.on_gpu else watcher.recorder
         try:
-            batch = next(self._inner)
+            with self._chance.own():
+                batch = next(self._inner)
             if watcher.turns.loads():
                 watcher.batches += 1
                 if watcher.steps:

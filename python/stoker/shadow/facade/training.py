@@ -68,6 +68,7 @@ def _optimizers(world) -> None:
         for cls in type(self).__mro__:
             if issubclass(cls, Optimizer) and cls is not Optimizer:
                 wrap(cls)
+        world.cast_weights()
         original_init(self, *args, **kwargs)
         if not any(o is self for o in world.watcher.optimizers):
             world.watcher.optimizers.append(self)

@@ -115,6 +115,8 @@ class Watcher:
             return
         self.depth += 1
         if self.depth == 1 and self.only_counts():
+            if self.recorder is not None and self.backwards < _ENOUGH_PARTS and self._is_root(module):
+                self.record.forward_begins(module, args, kwargs, self.loader)  # what it is given lies beside the first part
             self.recorder = None
         if self.depth == 1 and self.record is not None:
             self.record.called.add(id(module))
@@ -261,9 +263,9 @@ class Watcher:
 
     def only_counts(self) -> bool:
         """Whether this step has shown that it accumulates: further parts are only counted."""
-        record = self.record
-        return (record is not None and self.backwards >= _ENOUGH_PARTS and len(self._in_use()) == 1
-                and len(record.parts) >= _ENOUGH_PARTS and record.equal_parts())
+        record, enough = self.record, 1 if self._world.request.parts_are_equal else _ENOUGH_PARTS
+        return (record is not None and self.backwards >= enough and len(self._in_use()) == 1 and len(record.parts) >= enough
+                and record.equal_parts())
 
     def is_boundary(self, optimizer) -> bool:
         """Whether this optimizer's step ends the step of all."""

@@ -120,7 +120,7 @@ class Kept:
         if number is None or number in self._before:
             return True
         # A tensor that the forward only reads, as old weights of a penalty, is counted as a buffer of the step.
-        return self._recorder.kinds[number] == "buffer" and tensor._version > 0
+        return self._recorder.kinds[number] == "buffer" and (tensor._version > 0 or self.writes(tensor))
 
     def is_untouched(self, tensor, early: bool = False) -> bool:
         """Whether it lies on the device, and neither the step that is forecast nor the newest one has made it or counts it.

@@ -26,6 +26,10 @@ class Parts:
         equal = record.backwards < 2 or record.equal_parts()
         return Parts(record.backwards, equal, record.batch, watcher.batches_of_step, _inner_loop(files))
 
+    def many_alike(self) -> bool:
+        """Whether a step accumulates over more of them than are recorded."""
+        return self.equal and self.count > 2
+
     def may_be_many(self) -> bool:
         """Whether the run with the script's own batch may show more of them than this one has."""
         return self.site is not None and self.batches <= 1
