@@ -14,8 +14,9 @@ import tempfile
 import numpy
 import xgboost
 
+from .common import Context
 from .operator_rows import CHIPS, GAP, HOST_FLOOR_US, LEARNED, floors, offset_span, with_offset
-from .tree_file import checksum
+from .tree_file import replace_forest, write_body
 
 FOLDS = 5
 LEAF = 0xFFFF
@@ -25,9 +26,9 @@ SHORT_WEIGHT = 0.02
 TRACED_WEIGHT = 4.0  # of a product within a step, of which there are few; not tuned
 SETTINGS = {"gemm": (500, 8, 0.08), "elementwise": (200, 6, 0.1), "rows": (300, 6, 0.1),
             "convolution": (300, 6, 0.05)}  # trees, depth, learning rate
-# Families of which trees on the shape alone (no figure of the GPU, no absolute time) help GPUs that were left out,
-# every one of them when half of what they say counts; (trees, depth, learning rate), and that share.
-TRANSFER = {"rows": ((80, 5, 0.1), 0.5)}
+# Families of which trees on the shape alone (no figure of the GPU, no absolute time) help every GPU that was left out;
+# (trees, depth, learning rate), and the share of what they say that counts, chosen by these GPUs.
+TRANSFER = {"rows": ((80, 5, 0.1), 0.5), "convolution": ((80, 5, 0.1), 1.0)}
 NOT_TRANSFERRED = ("gpu_", "bytes", "plain")  # names, or what they begin with when they end in _
 # Offsets are estimated of shapes that several GPUs share: rounds, and parts of the shapes of which each is told by trees
 # that saw the others; how far such trees are off of a kernel, and of the shortest ones in ns.
@@ -172,7 +173,7 @@ def transferred(name):
 def transfer_forest(family, settings, share):
     """For chips without rows: trees on the differences between shapes within a GPU, each GPU counting alike."""
     trees, depth, learning_rate = settings
-    target, weight = family.targets()
+    target, weight = family.targets(offsets_of(family, numpy.ones(len(family.rows), bool)))
     middles = {}
     for gpu in sorted(set(map(str, family.gpu))):
         mine = family.gpu == gpu
@@ -195,6 +196,15 @@ def transfer_forest(family, settings, share):
     return forest_of(family, booster, ["*"], -1, base, share)
 
 
+def forget_chip(context, path, chip):
+    """Trees for chips without rows as they would be had none of `chip` been measured."""
+    for name in TRANSFER:
+        if chip in {CHIPS[row.gpu] for row in LEARNED[name](context.data) if row.gpu in CHIPS}:
+            of_chip = next(gpu for gpu in GPUS if CHIPS[gpu] == chip)
+            family = Family(Context(context.data, context.tools, without_gpu=of_chip), name)
+            replace_forest(path, transfer_forest(family, *TRANSFER[name]))
+
+
 def forest_of(family, booster, chips, fold, base=0.0, share=1.0):
     """Header entry and bytes of one forest that says base + share x what the booster says."""
     model = json.loads(booster.save_raw("json"))
@@ -213,9 +223,7 @@ def forest_of(family, booster, chips, fold, base=0.0, share=1.0):
 def write(path, fingerprint, forests, report, provenance=None):
     header = json.dumps({"format": "stoker-residual", "fingerprint": fingerprint, "provenance": provenance or PROVENANCE,
                          "measured_error": report, "forests": [entry for entry, _ in forests]}).encode() + b"\n"
-    body = header + b"".join(data for _, data in forests)
-    with open(path, "wb") as out:
-        out.write(f"stoker-residual 2 {checksum(body):016x} {len(header)}\n".encode() + body)
+    write_body(path, header, b"".join(data for _, data in forests))
 
 
 def chips_of(family):
