@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "json/written_events.h"
+
 namespace stoker::json {
 
 /// Builds a tree from the pieces of a text. The innermost open container is the last of `open_`;
@@ -111,7 +113,8 @@ using Library = nlohmann::ordered_json;
 /// Hands the library's events on.
 class Adapter {
  public:
-  explicit Adapter(Events& events) : events_(events) {}
+  explicit Adapter(Events& events)
+      : events_(events), written_(dynamic_cast<WrittenEvents*>(&events)) {}
 
   bool null() { return events_.null(); }
   bool boolean(bool value) { return events_.boolean(value); }
@@ -120,7 +123,9 @@ class Adapter {
     return value > INT64_MAX ? events_.large_integer(value)
                              : events_.integer(static_cast<std::int64_t>(value));
   }
-  bool number_float(double value, const std::string& /*text*/) { return events_.real(value); }
+  bool number_float(double value, const std::string& text) {
+    return written_ ? written_->decimal(value, text) : events_.real(value);
+  }
   bool string(std::string& value) { return events_.string(value); }
   bool binary(Library::binary_t& /*value*/) { return true; }
   bool key(std::string& value) { return events_.key(value); }
@@ -138,6 +143,7 @@ class Adapter {
 
  private:
   Events& events_;
+  WrittenEvents* written_;  ///< events_, where it wants numbers as they are written
 };
 
 Library library_value(const Value& value) {

@@ -4,15 +4,13 @@
 #include <cmath>
 
 #include "base/packed_file.h"
-#include "base/units.h"
 #include "json/repair.h"
 #include "json/text.h"
+#include "json/written_events.h"
 
 namespace stoker {
 namespace {
 
-/// Profiles of a few steps; larger ones are cut by the profiler's schedule.
-constexpr Bytes kMaxTrace{4LL << 30};
 /// Most that a number of a trace counts: beyond it no sum of events is safe.
 constexpr double kMostNumber = static_cast<double>(std::int64_t{1} << 60);
 /// Nanoseconds of 73 years on either side: of any two times the difference is a number.
@@ -28,14 +26,41 @@ std::optional<std::int64_t> nanoseconds_of(double microseconds) {
   if (!(std::abs(value) <= static_cast<double>(kMostNanoseconds))) return std::nullopt;
   return std::llround(value);
 }
+/// Digit by digit: microseconds of the epoch with three decimals are more than a double holds.
+std::optional<std::int64_t> nanoseconds_of(double microseconds, std::string_view written) {
+  constexpr std::size_t kMostDigits = 15;  // 31 years in microseconds; what is longer is no time
+  constexpr std::size_t kDecimals = 3;
+  const std::size_t point = written.find('.');
+  const bool negative = written.starts_with('-');
+  if (point == std::string_view::npos || point > kMostDigits + 1 + (negative ? 1 : 0))
+    return nanoseconds_of(microseconds);
+  std::string digits(written.substr(0, point));
+  std::string_view decimals = written.substr(point + 1);
+  const std::size_t given = std::min(decimals.size(), kDecimals);
+  digits += decimals.substr(0, given);
+  digits.append(kDecimals - given, '0');
+  std::int64_t value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc{} || stop != end ||
+      decimals.find_first_not_of("0123456789") != std::string_view::npos)
+    return nanoseconds_of(microseconds);
+  if (decimals.size() > kDecimals && decimals[kDecimals] >= '5') value += negative ? -1 : 1;
+  return value;
+}
 std::optional<std::int64_t> nanoseconds_of(std::int64_t microseconds) {
   constexpr std::int64_t kNanosAMicro = 1000, kMost = kMostNanoseconds / kNanosAMicro;
   if (microseconds > kMost || microseconds < -kMost) return std::nullopt;
   return microseconds * kNanosAMicro;
 }
 
+/// Members of `args` that are kept as text.
+bool names_collective(std::string_view key) {
+  return key == "Collective name" || key == "Process Group Name" || key == "Process Group Ranks";
+}
+
 /// Puts the events together from the pieces of the text and hands them on.
-class EventHandler final : public json::Events {
+class EventHandler final : public json::WrittenEvents {
  public:
   explicit EventHandler(TraceSink& sink) : sink_(sink) {}
 
@@ -53,6 +78,10 @@ class EventHandler final : public json::Events {
     number(whole_of(value), nanoseconds_of(value));
     return true;
   }
+  bool decimal(double value, std::string_view written) override {
+    number(whole_of(value), nanoseconds_of(value, written));
+    return true;
+  }
   bool string(std::string& value) override {
     if (depth_ == event_depth_) {
       if (std::string* field = text_field()) *field = value;
@@ -60,10 +89,11 @@ class EventHandler final : public json::Events {
     const bool wanted = depth_ == event_depth_ ? key_ == "ts" || key_ == "dur"
                                                : depth_ == event_depth_ + 1 && in_args_;
     if (!wanted) return true;
+    if (depth_ > event_depth_ && names_collective(key_)) event_.texts.emplace_back(key_, value);
     double parsed = 0;
     const char* end = value.data() + value.size();
     const auto [stop, error] = std::from_chars(value.data(), end, parsed);
-    if (error == std::errc{} && stop == end) return real(parsed);
+    if (error == std::errc{} && stop == end) return decimal(parsed, value);
     return true;
   }
   bool key(std::string& value) override {
@@ -81,6 +111,7 @@ class EventHandler final : public json::Events {
       event_.thread.clear();
       event_.start_ns = event_.duration_ns = std::nullopt;
       event_.args.clear();
+      event_.texts.clear();
     }
     return true;
   }
@@ -200,9 +231,16 @@ std::optional<std::int64_t> ProfilerEvent::arg(std::string_view key) const {
   return std::nullopt;
 }
 
+std::string_view ProfilerEvent::text(std::string_view key) const {
+  for (auto it = texts.rbegin(); it != texts.rend(); ++it)
+    if (it->first == key) return it->second;
+  return {};
+}
+
 Result<TraceReading> read_trace_events(std::string_view content, const std::string& where,
                                        TraceSink& sink) {
   TraceReading reading;
+  reading.origin = origin_of(content);
   {
     EventHandler handler(sink);
     if (!json::read_events(content, handler)) {
@@ -235,7 +273,7 @@ Result<TraceReading> read_trace_events(std::string_view content, const std::stri
 }
 
 Result<TraceReading> read_trace_file(const std::filesystem::path& path, TraceSink& sink) {
-  const Unpacked file = TRY(read_unpacked(path, kMaxTrace));
+  const Unpacked file = TRY(read_unpacked(path, kMostTrace));
   TraceReading reading = TRY(read_trace_events(file.content, path.string(), sink));
   reading.cut = reading.cut || file.cut;
   return reading;

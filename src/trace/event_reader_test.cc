@@ -34,6 +34,29 @@ TEST(EventReader, TimesAreWholeNanosecondsBeyondWhatADoubleOfTheEpochHolds) {
   EXPECT_TRUE(kept.events[1].args.empty());
 }
 
+TEST(EventReader, MicrosecondsOfTheEpochKeepTheirDecimals) {
+  Kept kept;
+  ASSERT_TRUE(read_trace_events(
+      R"([{"ts":1694128201429795.123,"dur":0.001},{"ts":"1694128201429795.9996","dur":1e1},)"
+      R"({"ts":-5.5,"dur":0}])",
+      "t", kept));
+  ASSERT_EQ(kept.events.size(), 3u);
+  EXPECT_EQ(kept.events[2].start_ns, -5500);
+  EXPECT_EQ(kept.events[0].start_ns, 1694128201429795123);
+  EXPECT_EQ(kept.events[0].duration_ns, 1);
+  EXPECT_EQ(kept.events[1].start_ns, 1694128201429796000);
+  EXPECT_EQ(kept.events[1].duration_ns, 10'000);
+}
+
+TEST(EventReader, WhatNamesACollectiveIsKeptAsText) {
+  Kept kept;
+  ASSERT_TRUE(read_trace_events(R"([{"args":{"Process Group Name":"0","Seq":4,"stack":"long"}}])",
+                                "t", kept));
+  EXPECT_EQ(kept.events[0].text("Process Group Name"), "0");
+  EXPECT_EQ(kept.events[0].arg("Seq"), 4);
+  EXPECT_EQ(kept.events[0].text("stack"), "");
+}
+
 TEST(EventReader, ATimeThatNoClockHasIsNone) {
   Kept kept;
   ASSERT_TRUE(

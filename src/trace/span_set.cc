@@ -20,6 +20,14 @@ std::int64_t SpanSet::length() const {
   return length;
 }
 
+std::int64_t SpanSet::length_within(TimeSpan window) const {
+  std::int64_t length = 0;
+  auto at = std::ranges::upper_bound(spans_, window.start, {}, &TimeSpan::end);
+  for (; at != spans_.end() && at->start < window.end; ++at)
+    length += std::min(at->end, window.end) - std::max(at->start, window.start);
+  return std::max<std::int64_t>(0, length);
+}
+
 bool SpanSet::holds(std::int64_t moment) const {
   const auto next = std::ranges::upper_bound(spans_, moment, {}, &TimeSpan::start);
   return next != spans_.begin() && std::prev(next)->end > moment;

@@ -8,6 +8,9 @@ namespace {
 TEST(SpanSet, JoinsWhatOverlapsOrTouches) {
   const SpanSet set({{30, 40}, {0, 10}, {10, 12}, {5, 8}, {50, 50}, {60, 55}});
   ASSERT_EQ(set.spans().size(), 2u);
+  EXPECT_EQ(set.length_within({10, 33}), 5);
+  EXPECT_EQ(set.length_within({12, 30}), 0);
+  EXPECT_EQ(set.length_within({50, 5}), 0);
   EXPECT_EQ(set.spans()[0].start, 0);
   EXPECT_EQ(set.spans()[0].end, 12);
   EXPECT_EQ(set.length(), 22);

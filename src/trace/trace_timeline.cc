@@ -1,6 +1,7 @@
 #include "trace/trace_timeline.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
 #include "base/text.h"
@@ -65,19 +66,40 @@ void TraceTimeline::take_gpu(const ProfilerEvent& event, GpuWork work, TimeSpan 
         std::ranges::all_of(process, [](char c) { return c >= '0' && c <= '9'; }))
       device = std::stoll(process);
   }
-  gpus_[device].push_back({time, name_id(event.name), work, event.arg("correlation").value_or(0)});
+  const bool collective = work == GpuWork::kCommunication;
+  gpus_[device].push_back({time, name_id(event.name), thread_id(event), work,
+                           collective ? collective_of(event) : -1,
+                           event.arg("correlation").value_or(0)});
+}
+
+std::int32_t TraceTimeline::collective_of(const ProfilerEvent& event) {
+  const std::string_view kind = event.text("Collective name");
+  if (kind.empty()) return -1;
+  const std::string_view group = event.text("Process Group Name");
+  collectives_.push_back(
+      {lower_case(kind),
+       group.empty() ? std::string()
+                     : std::string(group) + ' ' + std::string(event.text("Process Group Ranks")),
+       event.arg("Seq").value_or(-1), event.arg("In msg nelems").value_or(-1)});
+  return static_cast<std::int32_t>(collectives_.size()) - 1;
 }
 
 void TraceTimeline::take_host(const ProfilerEvent& event, HostWork work, TimeSpan time) {
-  host_.push_back({time, name_id(event.name), thread_id(event), work});
+  const bool collective = work == HostWork::kOperator && event.name == "record_param_comms";
+  host_.push_back(
+      {time, name_id(event.name), thread_id(event), work, collective ? collective_of(event) : -1});
   const bool call = has_part(event.category, "untime") || has_part(event.category, "driver");
   correlations_.push_back(call ? event.arg("correlation").value_or(0) : 0);
 }
 
 void TraceTimeline::take_annotation(const ProfilerEvent& event, TimeSpan time, HostWork otherwise) {
   const std::string& name = event.name;
-  if (name.starts_with("ProfilerStep#")) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  if (name.starts_with(kStep)) {
+    std::int64_t number = static_cast<std::int64_t>(steps_.size());
+    (void)std::from_chars(name.data() + kStep.size(), name.data() + name.size(), number);
     steps_.push_back(time);
+    step_numbers_.push_back(number);
   } else if (name.starts_with("enumerate(DataLoader)#")) {
     own_loading_ = own_loading_ || has_part(name, "_SingleProcess");
     take_host(event, HostWork::kLoader, time);
@@ -139,7 +161,18 @@ void TraceTimeline::finish() {
   }
   host_ = std::move(sorted);
   correlations_.clear();
-  std::ranges::sort(steps_, {}, &TimeSpan::start);
+  outer_ = enclosing(host_);
+  std::vector<std::pair<std::int64_t, std::size_t>> by_start;
+  for (std::size_t i = 0; i < steps_.size(); ++i) by_start.emplace_back(steps_[i].start, i);
+  std::ranges::sort(by_start);
+  std::vector<TimeSpan> steps;
+  std::vector<std::int64_t> numbers;
+  for (const auto& [start, i] : by_start) {
+    steps.push_back(steps_[i]);
+    numbers.push_back(step_numbers_[i]);
+  }
+  steps_ = std::move(steps);
+  step_numbers_ = std::move(numbers);
   for (auto& [device, spans] : gpus_)
     std::ranges::stable_sort(spans, {}, [](const GpuSpan& s) { return s.time.start; });
 }
@@ -147,6 +180,13 @@ void TraceTimeline::finish() {
 const HostSpan* TraceTimeline::launch(std::int64_t correlation) const {
   const auto at = correlation == 0 ? launches_.end() : launches_.find(correlation);
   return at == launches_.end() ? nullptr : &host_[at->second];
+}
+
+std::int64_t TraceTimeline::step_number(std::int64_t moment) const {
+  const auto next = std::ranges::upper_bound(steps_, moment, {}, &TimeSpan::start);
+  return next == steps_.begin()
+             ? -1
+             : step_numbers_[static_cast<std::size_t>(next - steps_.begin()) - 1];
 }
 
 std::vector<std::int32_t> enclosing(const std::vector<HostSpan>& spans) {

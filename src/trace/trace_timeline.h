@@ -22,11 +22,20 @@ enum class GpuWork : std::uint8_t {
   kCopyWithin,  ///< within a GPU or between two
 };
 
+/// What a trace tells of a collective, at its kernel or at the call that launches it.
+struct CollectiveFacts {
+  std::string kind;   ///< "allreduce"
+  std::string group;  ///< the process group's name and ranks; empty: not told
+  std::int64_t sequence = -1, elements = -1;
+};
+
 /// One kernel, copy or memset on a GPU.
 struct GpuSpan {
   TimeSpan time;
   std::uint32_t name = 0;
+  std::uint32_t stream = 0;  ///< of this trace's, by their first work in the file
   GpuWork work = GpuWork::kCompute;
+  std::int32_t collective = -1;  ///< TraceTimeline::collectives
   std::int64_t correlation = 0;  ///< that of the call which launched it; 0: not told
 };
 
@@ -46,6 +55,7 @@ struct HostSpan {
   std::uint32_t name = 0;
   std::uint32_t thread = 0;
   HostWork work = HostWork::kOperator;
+  std::int32_t collective = -1;  ///< TraceTimeline::collectives
 };
 
 /// What a profile tells of time: columns in the order of their beginning, names kept once.
@@ -58,6 +68,11 @@ class TraceTimeline final : public TraceSink {
 
   [[nodiscard]] const std::vector<HostSpan>& host() const { return host_; }
   [[nodiscard]] const std::vector<TimeSpan>& steps() const { return steps_; }  ///< ProfilerStep#N
+  /// N of the last step that begins before a moment; -1: none does.
+  [[nodiscard]] std::int64_t step_number(std::int64_t moment) const;
+  /// For each of host() the innermost that encloses it, -1: none.
+  [[nodiscard]] const std::vector<std::int32_t>& outer() const { return outer_; }
+  [[nodiscard]] const std::vector<CollectiveFacts>& collectives() const { return collectives_; }
   [[nodiscard]] const std::map<std::int64_t, std::vector<GpuSpan>>& gpus() const { return gpus_; }
   [[nodiscard]] const std::string& name(std::uint32_t id) const { return names_[id]; }
   /// The call on the host that launched what has this correlation.
@@ -71,12 +86,16 @@ class TraceTimeline final : public TraceSink {
  private:
   std::uint32_t name_id(const std::string& name);
   std::uint32_t thread_id(const ProfilerEvent& event);
+  std::int32_t collective_of(const ProfilerEvent& event);
   void take_gpu(const ProfilerEvent& event, GpuWork work, TimeSpan time);
   void take_host(const ProfilerEvent& event, HostWork work, TimeSpan time);
   void take_annotation(const ProfilerEvent& event, TimeSpan time, HostWork otherwise);
 
   std::vector<HostSpan> host_;
+  std::vector<std::int32_t> outer_;
   std::vector<TimeSpan> steps_;
+  std::vector<std::int64_t> step_numbers_;  ///< of steps_
+  std::vector<CollectiveFacts> collectives_;
   std::map<std::int64_t, std::vector<GpuSpan>> gpus_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint32_t> name_ids_, thread_ids_;

@@ -61,7 +61,7 @@ struct Binder {
     }
     if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
       // "--dim a=1 MODEL" must not swallow the model.
-      option->allow_extra_args(false);
+      option->allow_extra_args(setting.positional);
       if (!setting.keeps_commas) option->delimiter(',');
     }
   }

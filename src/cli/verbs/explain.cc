@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -9,14 +10,18 @@
 #include "cli/verbs/verbs.h"
 #include "device/catalogue/gpu_catalogue.h"
 #include "diagnosis/next_run/recorded_timeline.h"
+#include "diagnosis/trace/ranks_diagnosis.h"
 #include "observe/record/recording.h"
 #include "report/model/recording_page.h"
+#include "trace/trace_files.h"
 
 namespace stoker::cli {
 namespace {
 
 struct ExplainArguments {
-  std::string file, at, gpu, html, against;
+  std::vector<std::string> files;
+  std::string file;  ///< the one that is read
+  std::string at, gpu, html, against;
   std::optional<std::int64_t> device;
   bool json = false, all_findings = false;
 };
@@ -141,6 +146,71 @@ Result<int> explain_profile(const ExplainArguments& o) {
   return 0;
 }
 
+/// Reads the ranks' traces one after the other and keeps of each what the answer needs.
+class RanksReader {
+ public:
+  explicit RanksReader(std::optional<std::int64_t> device) : device_(device) {}
+
+  void take(const std::string& name, Result<Unpacked> content) {
+    ++files;
+    if (!content) return pass_over(content.error());
+    TraceTimeline timeline;
+    Result<TraceReading> reading = read_trace_events(content->content, name, timeline);
+    if (!reading) return pass_over(reading.error());
+    timeline.finish();
+    const std::uint64_t hash = fnv1a(content->content);
+    reading->cut = reading->cut || content->cut;
+    content->content = std::string();
+    auto trace = diagnose_in_full(timeline, device_, name);
+    if (!trace) return pass_over(trace.error());
+    add_notes(*reading, trace->diagnosis);
+    RankTrace rank = rank_trace(timeline, std::move(*trace));
+    rank.file = name;
+    rank.rank = reading->origin.rank;
+    rank.world_size = reading->origin.world_size;
+    rank.content = hash;
+    traces.push_back(std::move(rank));
+  }
+
+  std::vector<RankTrace> traces;
+  std::vector<std::string> notes;
+  std::optional<Error> error;  ///< the first
+  std::size_t files = 0;
+
+ private:
+  void pass_over(const Error& why) {
+    notes.push_back("passed over: " + why.text());
+    if (!error) error = why;
+  }
+
+  std::optional<std::int64_t> device_;
+};
+
+Result<int> explain_ranks(const ExplainArguments& o) {
+  if (!o.at.empty() || !o.gpu.empty())
+    return fail(ErrorCode::kUsage, "belongs to memory snapshots; leave it out",
+                o.at.empty() ? "--gpu" : "--at");
+  RanksReader reader(o.device);
+  TRY(each_trace(o.files, [&](const std::string& name, Result<Unpacked> content) {
+    reader.take(name, std::move(content));
+  }));
+  if (reader.traces.empty())
+    return fail(reader.error->code,
+                reader.error->message + (reader.files > 1
+                                             ? "; nor is any other of " +
+                                                   std::to_string(reader.files) + " files a trace"
+                                             : ""),
+                reader.error->where);
+  RanksReport report;
+  report.tool_version = STOKER_VERSION;
+  report.source = o.files.front();
+  if (o.files.size() > 1) report.source += " and " + std::to_string(o.files.size() - 1) + " more";
+  report.diagnosis = diagnose_ranks(std::move(reader.traces), std::move(reader.notes));
+  if (!o.html.empty()) TRY(write_page(o.html, ranks_page(report)));
+  print(o.json ? ranks_json(report) : ranks_text(report));
+  return 0;
+}
+
 Result<int> explain_watch(const ExplainArguments& o) {
   if (!o.at.empty() || !o.gpu.empty() || o.device)
     return fail(ErrorCode::kUsage, "belongs to memory snapshots; leave it out",
@@ -168,9 +238,24 @@ Result<int> explain_watch(const ExplainArguments& o) {
   return 0;
 }
 
-Result<int> run_explain(const ExplainArguments& o) {
-  const auto kind = TRY(kind_of(o.file));
+/// Several files, a folder, an archive: the ranks of one job.
+bool are_ranks(const std::vector<std::string>& files) {
+  std::error_code error;
+  return files.size() > 1 || std::filesystem::is_directory(files.front(), error) ||
+         named_as_archive(files.front());
+}
+
+Result<int> run_explain(const ExplainArguments& given) {
+  ExplainArguments o = given;
+  o.file = o.files.front();
   try {
+    if (are_ranks(o.files)) {
+      if (!o.against.empty() || o.all_findings)
+        return fail(ErrorCode::kUsage, "belongs to recordings of a watch; leave it out",
+                    o.against.empty() ? "--all-findings" : "--against");
+      return explain_ranks(o);
+    }
+    const auto kind = TRY(kind_of(o.file));
     if (kind == Recording::kWatch) return explain_watch(o);
     if (!o.against.empty() || o.all_findings)
       return fail(ErrorCode::kUsage, "belongs to recordings of a watch; leave it out",
@@ -189,10 +274,11 @@ Command explain_command() {
   return {"explain",
           "what a recording holds: who waited in a watched run or a profile, what held the GPU's "
           "memory",
-          "Example: stoker explain snapshot.pickle --at peak\n"
+          "Examples: stoker explain snapshot.pickle --at peak\n"
+          "          stoker explain traces/    the ranks of a job: which one is late, and why\n"
           "Record one: torch.cuda.memory._record_memory_history() at the start, then\n"
           "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\"). Nothing in the file is executed.",
-          {{"file", &o->file},
+          {{"file", &o->files},
            {"at", &o->at},
            {"device", &o->device},
            {"gpu", &o->gpu},

@@ -49,7 +49,8 @@ Waits waits_of(const TraceTimeline& timeline, const std::vector<GpuSpan>& work) 
 /// The stretches of idle time by whether the host had yet to launch, and what came before.
 struct Gaps {
   std::vector<TimeSpan> after_pageable, after_wait, other;  ///< until the next launch's end
-  std::int64_t latency = 0, dependency = 0, without_launch = 0;
+  std::vector<TimeSpan> latency, dependency;                ///< behind it
+  std::int64_t without_launch = 0;
 };
 Gaps gaps_of(const TraceTimeline& timeline, const std::vector<GpuSpan>& work, const SpanSet& idle,
              const Waits& waits) {
@@ -67,7 +68,7 @@ Gaps gaps_of(const TraceTimeline& timeline, const std::vector<GpuSpan>& work, co
     const std::int64_t host_end =
         launch ? std::clamp(launch->time.end, gap.start, gap.end) : gap.end;
     const std::int64_t rest = gap.end - host_end;
-    (rest <= kLatencyNs ? gaps.latency : gaps.dependency) += rest;
+    (rest <= kLatencyNs ? gaps.latency : gaps.dependency).push_back({host_end, gap.end});
     auto& part = pageable.holds(gap.start) ? gaps.after_pageable
                  : waited.holds(gap.start) ? gaps.after_wait
                                            : gaps.other;
@@ -79,7 +80,7 @@ Gaps gaps_of(const TraceTimeline& timeline, const std::vector<GpuSpan>& work, co
 /// How often the host waits, and in which operator: the outermost around the call.
 HostWaits count_waits(const TraceTimeline& timeline, TimeSpan window) {
   const auto& host = timeline.host();
-  const std::vector<std::int32_t> outer = enclosing(host);
+  const std::vector<std::int32_t>& outer = timeline.outer();
   HostWaits waits;
   std::map<std::string, std::int64_t> by_operator;
   for (std::size_t i = 0; i < host.size(); ++i) {
@@ -122,7 +123,7 @@ std::int64_t median_of(std::vector<std::int64_t> values) {
 GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work, TimeSpan window) {
   GpuTime t;
   t.window = window;
-  std::vector<TimeSpan> compute, communication, copies, pageable, copies_in;
+  std::vector<TimeSpan> compute, of_optimizer, communication, copies, pageable, copies_in;
   std::vector<std::int64_t> lengths;
   const SpanSet optimizer = host_spans(timeline, window, {HostWork::kOptimizer});
   for (const GpuSpan& w : work) {
@@ -133,7 +134,7 @@ GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work
         compute.push_back(time);
         lengths.push_back(w.time.length());
         const HostSpan* launch = timeline.launch(w.correlation);
-        if (launch && optimizer.holds(launch->time.start)) t.optimizer_kernels += time.length();
+        if (launch && optimizer.holds(launch->time.start)) of_optimizer.push_back(time);
         break;
       }
       case GpuWork::kCommunication:
@@ -152,42 +153,49 @@ GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work
     }
   }
   t.kernels = static_cast<std::int64_t>(lengths.size());
+  t.optimizer_kernels = SpanSet(std::move(of_optimizer)).length();
   t.median_kernel = median_of(std::move(lengths));
-  const SpanSet computes(std::move(compute)), communicates(std::move(communication)),
-      copying(std::move(copies));
+  t.moments.window = window;
+  t.moments.computing = SpanSet(std::move(compute));
+  t.moments.communicating = SpanSet(std::move(communication));
+  const SpanSet &computes = t.moments.computing, &communicates = t.moments.communicating;
+  const SpanSet copying(std::move(copies));
   const SpanSet kernels = computes.joined(communicates);
   t.compute = computes.length();
   t.communication_all = communicates.length();
   t.communication = communicates.without(computes).length();
-  t.copies = copying.without(kernels).length();
+  t.moments.copying = copying.without(kernels);
+  t.copies = t.moments.copying.length();
   t.pageable = SpanSet(std::move(pageable)).without(kernels).length();
   t.copies_in = SpanSet(std::move(copies_in)).without(kernels).length();
   const SpanSet idle = SpanSet({window}).without(kernels.joined(copying));
 
   const Gaps gaps = gaps_of(timeline, work, idle, waits_of(timeline, work));
-  const auto count = [&](IdleCause cause, std::int64_t ns) {
-    t.idle[static_cast<std::size_t>(cause)] += ns;
+  const auto give = [&](IdleCause cause, const SpanSet& when) {
+    SpanSet& all = t.moments.idling[static_cast<std::size_t>(cause)];
+    all = all.joined(when);
   };
-  count(IdleCause::kLatency, gaps.latency);
-  count(IdleCause::kDependency, gaps.dependency);
+  give(IdleCause::kLatency, SpanSet(gaps.latency));
+  give(IdleCause::kDependency, SpanSet(gaps.dependency));
   t.without_launch = gaps.without_launch;
   SpanSet after_pageable(gaps.after_pageable), after_wait(gaps.after_wait), other(gaps.other);
   const auto take = [&](IdleCause cause, std::initializer_list<HostWork> kinds) {
     const SpanSet during = host_spans(timeline, window, kinds);
     for (SpanSet* part : {&after_pageable, &after_wait, &other}) {
-      count(cause, part->shared(during).length());
+      give(cause, part->shared(during));
       *part = part->without(during);
     }
   };
   take(IdleCause::kLoader, {HostWork::kLoader});
   take(IdleCause::kSaving, {HostWork::kSave});
   take(IdleCause::kAllocation, {HostWork::kAllocate});
-  count(IdleCause::kPageableCopy, after_pageable.length());
-  count(IdleCause::kSynchronising, after_wait.length());
+  give(IdleCause::kPageableCopy, after_pageable);
+  give(IdleCause::kSynchronising, after_wait);
   after_pageable = after_wait = SpanSet();
   take(IdleCause::kOptimizer, {HostWork::kOptimizer});
   take(IdleCause::kLaunching, {HostWork::kOperator, HostWork::kCall, HostWork::kSynchronise});
-  count(IdleCause::kPython, other.length());
+  give(IdleCause::kPython, other);
+  for (std::size_t i = 0; i < kIdleCauses; ++i) t.idle[i] = t.moments.idling[i].length();
   name_annotation(timeline, other, t);
   t.waits = count_waits(timeline, window);
   return t;

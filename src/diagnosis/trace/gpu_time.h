@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +16,14 @@ struct HostWaits {
   std::int64_t of_it = 0;
 };
 
+/// When what happened; no moment is in two of these but `communicating`, which may lie beside
+/// `computing`.
+struct TraceMoments {
+  TimeSpan window;
+  SpanSet computing, communicating, copying;
+  std::array<SpanSet, kIdleCauses> idling;
+};
+
 /// One GPU's time: who worked, and why it idled.
 struct GpuTime {
   TimeSpan window;
@@ -27,10 +36,21 @@ struct GpuTime {
   HostWaits waits;
   std::string python_in;  ///< the script's annotation around most of IdleCause::kPython
   std::int64_t python_in_it = 0;
+  TraceMoments moments;
 };
 
 /// The upper one of two in the middle; 0 of none.
 [[nodiscard]] std::int64_t median_of(std::vector<std::int64_t> values);
+
+/// A trace's diagnosis, with the moments that it is made of.
+struct DiagnosedTrace {
+  TraceDiagnosis diagnosis;
+  TraceMoments moments;
+  const std::vector<GpuSpan>* work = nullptr;  ///< of the GPU; nullptr: none worked
+};
+[[nodiscard]] Result<DiagnosedTrace> diagnose_in_full(const TraceTimeline& timeline,
+                                                      std::optional<std::int64_t> device,
+                                                      const std::string& where);
 
 [[nodiscard]] GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work,
                                TimeSpan window);

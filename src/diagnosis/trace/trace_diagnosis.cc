@@ -10,6 +10,7 @@
 #include "base/percent.h"
 #include "base/text.h"
 #include "diagnosis/timeline/times.h"
+#include "diagnosis/trace/gpu_time.h"
 #include "diagnosis/trace/trace_rules.h"
 
 namespace stoker {
@@ -86,11 +87,11 @@ std::int64_t loader_time(const TraceTimeline& timeline, TimeSpan window) {
   return SpanSet(std::move(spans)).shared(SpanSet({window})).length();
 }
 
-void diagnose_gpu(const TraceTimeline& timeline, std::int64_t device,
-                  const std::vector<GpuSpan>& work, TraceDiagnosis& d) {
+TraceMoments diagnose_gpu(const TraceTimeline& timeline, std::int64_t device,
+                          const std::vector<GpuSpan>& work, TraceDiagnosis& d) {
   const std::vector<TimeSpan> steps = counted_steps(timeline, d);
   const TimeSpan window = window_of(steps, work);
-  const GpuTime t = gpu_time(timeline, work, window);
+  GpuTime t = gpu_time(timeline, work, window);
   d.device = device;
   d.seconds = at_seconds(window.length());
   d.steps = static_cast<std::int64_t>(steps.size());
@@ -113,37 +114,26 @@ void diagnose_gpu(const TraceTimeline& timeline, std::int64_t device,
   }
   KernelShares kernels;
   for (const auto& [name, part] : by) kernels.add(timeline.name(name), share(part.first));
+  kernels.bound(d.compute);
   keep_largest(timeline, by, window, d);
   add_gpu_findings(timeline, t, kernels, d);
   if (t.without_launch > 0)
     d.notes.push_back(fmt::format("{} end with work whose launch is not in the trace",
                                   counted(t.without_launch, "idle stretch")));
+  return std::move(t.moments);
 }
 
-/// The thread of the loop: that of its loader, else the one most in operators.
-std::uint32_t main_thread(const TraceTimeline& timeline) {
-  std::unordered_map<std::uint32_t, std::int64_t> time;
-  for (const HostSpan& h : timeline.host()) {
-    if (h.work == HostWork::kLoader) return h.thread;
-    time[h.thread] += h.time.length();
-  }
-  std::uint32_t most = 0;
-  for (const auto& [thread, length] : time)
-    if (length > time[most] || (length == time[most] && thread < most)) most = thread;
-  return most;
-}
-
-void diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
+TraceMoments diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
   const std::vector<TimeSpan> steps = counted_steps(timeline, d);
-  const std::uint32_t loop = main_thread(timeline);
   TimeSpan window = timeline.host().front().time;
-  std::vector<TimeSpan> operators, all_operators, saves;
+  std::vector<TimeSpan> all_operators, saves, gloo;
   for (const HostSpan& h : timeline.host()) {
     window.end = std::max(window.end, h.time.end);
     if (h.work == HostWork::kSave) saves.push_back(h.time);
     // What runs on threads of autograd's keeps the loop waiting for them: it is no Python.
     if (h.work == HostWork::kOperator) all_operators.push_back(h.time);
-    if (h.work == HostWork::kOperator && h.thread == loop) operators.push_back(h.time);
+    if (h.work == HostWork::kAnnotation && timeline.name(h.name).starts_with("gloo:"))
+      gloo.push_back(h.time);
   }
   if (!steps.empty()) window = {steps.front().start, steps.back().end};
   d.seconds = at_seconds(window.length());
@@ -162,13 +152,17 @@ void diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
   const auto share = [&](const SpanSet& set) { return share_of_window(set.length(), window); };
   d.loader = share(loads);
   d.compute = share(computes);
+  const SpanSet communicates = SpanSet(std::move(gloo)).shared(whole);
+  const SpanSet waits = communicates.without(loads).without(saving).without(computes);
+  d.communication = share(waits);
+  d.communication_all = share(communicates);
   d.idle_by[static_cast<std::size_t>(IdleCause::kLoader)] = d.loader;
   d.idle_by[static_cast<std::size_t>(IdleCause::kSaving)] = share(saving);
   d.idle_by[static_cast<std::size_t>(IdleCause::kPython)] =
-      std::max(0.0, 1 - d.loader - d.compute - share(saving));
+      std::max(0.0, 1 - d.loader - d.compute - share(saving) - d.communication);
   // Own time of operators: theirs less that of what they call, beyond the loader.
   const auto& host = timeline.host();
-  const std::vector<std::int32_t> outer = enclosing(host);
+  const std::vector<std::int32_t>& outer = timeline.outer();
   std::vector<std::int64_t> own(host.size());
   for (std::size_t i = 0; i < host.size(); ++i) {
     if (host[i].work != HostWork::kOperator) continue;
@@ -191,6 +185,15 @@ void diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
   }
   keep_largest(timeline, by, window, d);
   add_host_findings(timeline, d);
+  TraceMoments moments;
+  moments.window = window;
+  moments.idling[static_cast<std::size_t>(IdleCause::kPython)] =
+      whole.without(loads).without(saving).without(computes).without(waits);
+  moments.communicating = communicates;
+  moments.idling[static_cast<std::size_t>(IdleCause::kLoader)] = loads;
+  moments.idling[static_cast<std::size_t>(IdleCause::kSaving)] = saving;
+  moments.computing = computes;
+  return moments;
 }
 
 }  // namespace
@@ -219,7 +222,14 @@ std::string_view words_of(IdleCause cause) {
 Result<TraceDiagnosis> diagnose_trace(const TraceTimeline& timeline,
                                       std::optional<std::int64_t> device,
                                       const std::string& where) {
-  TraceDiagnosis d;
+  return std::move(TRY(diagnose_in_full(timeline, device, where)).diagnosis);
+}
+
+Result<DiagnosedTrace> diagnose_in_full(const TraceTimeline& timeline,
+                                        std::optional<std::int64_t> device,
+                                        const std::string& where) {
+  DiagnosedTrace full;
+  TraceDiagnosis& d = full.diagnosis;
   const std::vector<GpuSpan>* work = nullptr;
   std::int64_t chosen = 0, most = -1;
   for (const auto& [id, spans] : timeline.gpus()) {
@@ -237,8 +247,8 @@ Result<TraceDiagnosis> diagnose_trace(const TraceTimeline& timeline,
                 where);
   if (!work && timeline.host().empty())
     return fail(ErrorCode::kUnsupported, "holds neither operators nor kernels", where);
-  if (work) diagnose_gpu(timeline, chosen, *work, d);
-  else diagnose_host(timeline, d);
+  full.moments = work ? diagnose_gpu(timeline, chosen, *work, d) : diagnose_host(timeline, d);
+  full.work = work;
   if (timeline.gpus().size() > 1)
     d.notes.push_back(
         fmt::format("{} GPUs worked; this is number {}: --device", timeline.gpus().size(), chosen));
@@ -248,7 +258,7 @@ Result<TraceDiagnosis> diagnose_trace(const TraceTimeline& timeline,
   if (timeline.untimed() > 0)
     d.notes.push_back(counted(timeline.untimed(), "event") +
                       " without a time that can be, left out");
-  return d;
+  return full;
 }
 
 }  // namespace stoker

@@ -31,6 +31,9 @@ inline constexpr std::size_t kIdleCauses = 10;
 [[nodiscard]] std::string_view words_of(IdleCause cause);
 [[nodiscard]] std::string_view name_of(IdleCause cause);
 
+/// A finding of a trace in words, to stand behind "lost by": "loading in the main process".
+[[nodiscard]] std::string words_of_finding(std::string_view finding);
+
 /// A kernel, or without a GPU an operator by its own time.
 struct TraceShare {
   std::string name;

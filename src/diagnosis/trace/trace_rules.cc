@@ -12,14 +12,31 @@
 namespace stoker {
 namespace {
 
-/// Losses below are not reported, as in a watch.
-constexpr double kWorthTurning = 0.05;
-
-/// What a loss that is removed whole brings; something is always left.
-std::string at_most(double lost) {
-  constexpr double kLeastLeft = 0.01;  // of the time, so that the bound stays a number
-  return fmt::format(" At most {:+.0f} % speed.", kPerCent * lost / std::max(kLeastLeft, 1 - lost));
-}
+struct Words {
+  std::string_view finding, words;
+  bool cheaper = false;
+};
+constexpr Words kWords[] = {
+    {"loads_in_main_process", "loading in the main process"},
+    {"waits_for_data", "waiting for data"},
+    {"checkpoint_stalls", "saving"},
+    {"memory_calls", "memory calls of the driver"},
+    {"synchronisations", "waits of the host for the GPU"},
+    {"optimizer_launching", "launching the optimizer's kernels"},
+    {"host_bound_launching", "a host that launches too slowly"},
+    {"python_between_operators", "Python between operators"},
+    {"pageable_copies", "copies from pageable memory"},
+    {"copies_to_the_gpu", "copies to the GPU"},
+    {"other_copies", "copies to the host or within the GPU"},
+    {"communication", "communication"},
+    {"dependencies", "waiting for other streams or GPUs"},
+    {"waits_for_slowest_rank", "waiting for the slowest rank"},
+    {"transfers", "transfers of collectives"},
+    {"fp32_kernels", "matrix products and convolutions in FP32", true},
+    {"layout_changes", "changes between channels-first and channels-last", true},
+    {"unfused_kernels", "kernels that are not fused", true},
+    {"optimizer_kernels", "the optimizer", true},
+};
 
 class Rules {
  public:
@@ -80,9 +97,7 @@ class Rules {
       return;
     }
     const JobFinding& first = d_.findings.front();
-    d_.verdict = fmt::format("{} {} {}: {} of the time.", state,
-                             waits ? "Most is lost by" : "What may get cheaper is", first.name,
-                             percent(first.lost));
+    d_.verdict = std::move(state) + verdict_end(first, waits);
   }
 
  private:
@@ -178,8 +193,36 @@ void computing(const GpuTime& t, const KernelShares& kernels, Rules& rules) {
 
 }  // namespace
 
+std::string at_most(double lost) {
+  constexpr double kLeastLeft = 0.01;  // of the time, so that the bound stays a number
+  return fmt::format(" At most {:+.0f} % speed.", kPerCent * lost / std::max(kLeastLeft, 1 - lost));
+}
+
+bool is_cheaper(std::string_view finding) {
+  const auto at = std::ranges::find(kWords, finding, &Words::finding);
+  return at != std::end(kWords) && at->cheaper;
+}
+
+std::string words_of_finding(std::string_view finding) {
+  const auto at = std::ranges::find(kWords, finding, &Words::finding);
+  if (at != std::end(kWords)) return std::string(at->words);
+  std::string words(finding);
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
+std::string verdict_end(const JobFinding& first, bool waits) {
+  return fmt::format(" {} {}: {} of the time.",
+                     waits ? "Most is lost by" : "What may get cheaper is",
+                     words_of_finding(first.name), percent(first.lost));
+}
+
 double share_of_window(std::int64_t ns, TimeSpan window) {
   return window.length() > 0 ? static_cast<double>(ns) / static_cast<double>(window.length()) : 0;
+}
+
+void KernelShares::bound(double all) {
+  for (double* share : {&fp32, &layout, &elementwise}) *share = std::min(*share, all);
 }
 
 void KernelShares::add(std::string_view name, double share) {
@@ -246,6 +289,13 @@ void add_host_findings(const TraceTimeline& timeline, TraceDiagnosis& d) {
   Rules rules(timeline, d);
   rules.loader(d.loader, "");
   rules.saving(d.idle_of(IdleCause::kSaving));
+  rules.add(
+      "communication", d.communication,
+      fmt::format("Gloo's collectives take {} of the time, {} beside operators; waiting for "
+                  "the slowest rank is part of it.",
+                  percent(d.communication_all), percent(d.communication_all - d.communication)),
+      "explain all ranks' traces together: they tell which rank is late.", "accumulate",
+      Confidence::kMedium);
   rules.add("python_between_operators", d.idle_of(IdleCause::kPython),
             "No operator runs: Python, NumPy, logging or files.",
             "take it out of the loop, or give each operator more to do by a larger batch; "

@@ -1,15 +1,11 @@
 #include "input/data/tar_shards.h"
 
-#include <archive.h>
-#include <archive_entry.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "base/setting.h"
+#include "base/tar_reader.h"
 #include "base/text.h"
 #include "system/clocks.h"
 
@@ -19,86 +15,9 @@ namespace {
 constexpr std::size_t kMaxShards = 8;
 /// Tar's unit: a header is one, data is rounded up to it (POSIX.1-1988, ustar).
 constexpr std::int64_t kTarBlock = 512;
-constexpr std::size_t kReadBlock = 64 * 1024;
 constexpr std::int64_t kMaxMember = 256 * 1024 * 1024;
 /// Images kept in memory at most, whatever their number.
 constexpr std::int64_t kMaxKept = 256 * 1024 * 1024;
-
-enum class Step { kMember, kEnd, kDamaged };
-
-/// One archive, read from front to back.
-class Shard {
- public:
-  explicit Shard(const std::filesystem::path& path)
-      // O_NONBLOCK: what was a file when it was listed may be a pipe by now, and must not hang us.
-      : handle_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
-        archive_(archive_read_new()) {
-    archive_read_support_format_tar(archive_);
-    archive_read_support_filter_gzip(archive_);
-    open_ = handle_ >= 0 && archive_read_open_fd(archive_, handle_, kReadBlock) == ARCHIVE_OK;
-  }
-  ~Shard() {
-    archive_read_free(archive_);
-    if (handle_ >= 0) ::close(handle_);
-  }
-  Shard(const Shard&) = delete;
-  Shard& operator=(const Shard&) = delete;
-
-  [[nodiscard]] bool readable() const { return handle_ >= 0; }
-  [[nodiscard]] bool is_tar() const { return open_; }
-  [[nodiscard]] bool compressed() const { return archive_filter_count(archive_) > 1; }
-  /// Bytes of the file that are behind us.
-  [[nodiscard]] std::int64_t position() const { return archive_filter_bytes(archive_, -1); }
-
-  /// To the next regular file.
-  Step next() {
-    for (;;) {
-      const int state = archive_read_next_header(archive_, &entry_);
-      if (state == ARCHIVE_EOF) return Step::kEnd;
-      if (state != ARCHIVE_OK && state != ARCHIVE_WARN) return Step::kDamaged;
-      const char* name = archive_entry_pathname(entry_);
-      if (archive_entry_filetype(entry_) == AE_IFREG && name != nullptr &&
-          archive_entry_hardlink(entry_) == nullptr) {
-        name_ = name;
-        return Step::kMember;
-      }
-    }
-  }
-  [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] std::int64_t size() const { return archive_entry_size(entry_); }
-
-  /// The member's content; false when it is cut short.
-  bool read(std::string& out) {
-    out.resize(static_cast<std::size_t>(size()));
-    std::size_t at = 0;
-    while (at < out.size()) {
-      const la_ssize_t got = archive_read_data(archive_, out.data() + at, out.size() - at);
-      if (got <= 0) return false;
-      at += static_cast<std::size_t>(got);
-    }
-    return true;
-  }
-
-  /// Passes the member over. A compressed one has to be decompressed, which the deadline may end.
-  bool skip(Nanos deadline) {
-    if (!compressed()) return archive_read_data_skip(archive_) == ARCHIVE_OK;
-    const void* block = nullptr;
-    std::size_t length = 0;
-    la_int64_t offset = 0;
-    int state = ARCHIVE_OK;
-    while ((state = archive_read_data_block(archive_, &block, &length, &offset)) == ARCHIVE_OK) {
-      if (wall_time() > deadline) return true;
-    }
-    return state == ARCHIVE_EOF;
-  }
-
- private:
-  int handle_;
-  archive* archive_;
-  archive_entry* entry_ = nullptr;
-  bool open_ = false;
-  std::string name_;
-};
 
 bool is_picture(std::string_view member) { return file_kind(member) == FileKind::kPicture; }
 
@@ -119,7 +38,10 @@ class Survey {
   std::map<std::string, std::int64_t> endings;
 
  private:
-  bool visit(Shard& shard, const DataFile& file);
+  bool visit(TarReader& shard, const DataFile& file);
+  bool pass_over(TarReader& shard) const {
+    return shard.skip([this] { return wall_time() > deadline_; });
+  }
 
   const DataSetOptions& options_;
   DataSet& set_;
@@ -135,7 +57,7 @@ class Survey {
 };
 
 /// One member; false ends the shard.
-bool Survey::visit(Shard& shard, const DataFile& file) {
+bool Survey::visit(TarReader& shard, const DataFile& file) {
   const std::string_view key = tar_key(shard.name());
   if (samples == 0 || key != key_) {
     key_ = key;
@@ -144,7 +66,7 @@ bool Survey::visit(Shard& shard, const DataFile& file) {
   }
   if (!is_picture(shard.name())) {
     if (endings.size() < 64) ++endings[file_ending(shard.name())];
-    return shard.skip(deadline_);
+    return pass_over(shard);
   }
   if (!key_has_picture_) ++with_picture;
   const std::int64_t size = shard.size();
@@ -158,7 +80,7 @@ bool Survey::visit(Shard& shard, const DataFile& file) {
     const PictureFault fault = size <= 0 ? PictureFault::kEmpty : PictureFault::kFileTooBig;
     set_.diagnostics.add(fault_name(fault), Severity::kWarning, fault_advice(fault));
   }
-  if (!take) return shard.skip(deadline_);
+  if (!take) return pass_over(shard);
   DataSample sample;
   const Nanos start = thread_cpu_time();
   if (!shard.read(sample.content)) return false;
@@ -171,7 +93,7 @@ bool Survey::visit(Shard& shard, const DataFile& file) {
 }
 
 void Survey::look_into(const DataFile& file) {
-  Shard shard(file.path);
+  TarReader shard(file.path);
   if (!shard.readable() || !shard.is_tar()) {
     whole = false;
     set_.diagnostics.add(shard.readable() ? "not_a_tar" : "unreadable_shard", Severity::kWarning,
@@ -187,16 +109,16 @@ void Survey::look_into(const DataFile& file) {
   const Nanos now = wall_time();
   deadline_ = now + (options_.deadline - now) / static_cast<double>(left);
   const std::int64_t may_read = read_ + (options_.max_read.count() - read_) / left;
-  Step step = Step::kMember;
+  TarReader::Step step = TarReader::Step::kMember;
   while (wall_time() < deadline_ && read_ < may_read) {
     const std::int64_t from = shard.position();
     const Nanos start = thread_cpu_time();
     step = shard.next();
     const Nanos header = thread_cpu_time() - start;
-    if (step != Step::kMember) break;
+    if (step != TarReader::Step::kMember) break;
     const std::size_t before = set_.samples.size();
     if (!visit(shard, file)) {
-      step = Step::kDamaged;
+      step = TarReader::Step::kDamaged;
       break;
     }
     const bool kept = set_.samples.size() > before;
@@ -205,14 +127,14 @@ void Survey::look_into(const DataFile& file) {
     const std::int64_t passed = shard.position() - from;
     read_ += kept || shard.compressed()
                  ? passed
-                 : std::min<std::int64_t>(passed, static_cast<std::int64_t>(kReadBlock));
+                 : std::min<std::int64_t>(passed, static_cast<std::int64_t>(TarReader::kReadBlock));
   }
-  if (step == Step::kDamaged) {
+  if (step == TarReader::Step::kDamaged) {
     set_.diagnostics.add("damaged_shard", Severity::kWarning,
                          "Shards that end early or are damaged were read as far as possible; a "
                          "loader would raise there. Write them again.");
   }
-  if (step == Step::kEnd) {
+  if (step == TarReader::Step::kEnd) {
     seen_bytes += file.size.count();
   } else {
     whole = false;

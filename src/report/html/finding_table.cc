@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/percent.h"
+#include "diagnosis/trace/trace_diagnosis.h"
 #include "report/html/page.h"
 
 namespace stoker::page {
@@ -19,11 +21,13 @@ Shown gain_shown(const Figure& gain) {
 
 }  // namespace
 
-Json finding_table(const std::vector<JobFinding>& findings) {
+namespace {
+
+Json table_of(const std::vector<JobFinding>& findings,
+              const std::function<std::string(const std::string&)>& words) {
   std::vector<std::vector<Cell>> rows;
   for (const JobFinding& f : findings) {
-    std::string cause = f.name;
-    std::ranges::replace(cause, '_', ' ');
+    std::string cause = words(f.name);
     rows.push_back({{std::move(cause), {}},
                     {"", shown_percent(f.lost)},
                     {std::string(name_of(f.confidence)), {}},
@@ -39,6 +43,19 @@ Json finding_table(const std::vector<JobFinding>& findings) {
                 {"cure", false},
                 {"brings"}},
                rows);
+}
+
+}  // namespace
+
+Json finding_table(const std::vector<JobFinding>& findings) {
+  return table_of(findings, [](std::string name) {
+    std::ranges::replace(name, '_', ' ');
+    return name;
+  });
+}
+
+Json trace_finding_table(const std::vector<JobFinding>& findings) {
+  return table_of(findings, words_of_finding);
 }
 
 }  // namespace stoker::page

@@ -46,6 +46,8 @@ struct Shown {
 [[nodiscard]] Shown shown_size(Bytes bytes);
 /// "12,345"
 [[nodiscard]] Shown shown_count(std::int64_t count);
+/// "12.3 ms"
+[[nodiscard]] Shown shown_time(double seconds);
 /// "42 %"
 [[nodiscard]] Shown shown_percent(double share);
 /// "42.3 %"

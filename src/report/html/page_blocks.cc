@@ -109,6 +109,8 @@ Shown shown_count(std::int64_t count) {
   return plain(with_commas(count), static_cast<double>(count));
 }
 
+Shown shown_time(double seconds) { return plain(human_time(seconds * kSecond), seconds); }
+
 Shown shown_percent(double share) { return plain(percent(share), share); }
 
 Shown shown_exact_percent(double share) { return plain(exact_percent(share), share); }

@@ -17,8 +17,6 @@ using namespace page;
 /// Points of the memory's course that are drawn.
 constexpr std::size_t kDrawnPoints = 1000;
 
-Shown seconds_of(double seconds) { return plain(human_time(seconds * kSecond), seconds); }
-
 Json memory_course_of(const ProfileMemory& profile) {
   const KinetoMemory& memory = profile.memory;
   const bool totals = profile.summary.allocated_peak.has_value();
@@ -91,8 +89,8 @@ void add_time(const TraceDiagnosis& d, Page& page) {
   page.headline(d.findings.empty() ? Verdict::kGood : Verdict::kRisky, d.verdict, {});
   page.tile(d.device ? "The GPU computes" : "Within operators", shown_percent(d.compute));
   if (d.device) page.tile("Idles", shown_percent(d.idle));
-  if (d.step_s > 0) page.tile("A step", seconds_of(d.step_s), "median of " + with_commas(d.steps));
-  page.section("What costs time", "By the time that each takes.", {finding_table(d.findings)});
+  if (d.step_s > 0) page.tile("A step", shown_time(d.step_s), "median of " + with_commas(d.steps));
+  page.section("What costs time", "By the time that each takes.", {trace_finding_table(d.findings)});
   page.section("Where the time went", "", {causes_of(d)});
   page.section("What takes most", "", {largest_of(d)});
   page.footer("Limits", d.notes);

@@ -22,6 +22,9 @@ using Json = json::Value;
 [[nodiscard]] Json input_plan_object(const InputPlan& plan);
 [[nodiscard]] Json figure_object(const Figure& figure);
 [[nodiscard]] Json finding_object(const JobFinding& finding);
+/// What every answer of explain begins with.
+[[nodiscard]] Json explain_envelope(const char* kind, const std::string& file,
+                                    const std::string& tool_version);
 [[nodiscard]] Json trace_object(const TraceDiagnosis& diagnosis);
 [[nodiscard]] Json memory_object(const Forecast& forecast,
                                  const std::optional<BatchLimits>& limits);

@@ -4,16 +4,6 @@
 namespace stoker {
 namespace {
 
-/// A reader may rely on every key that docs/reference/json.md names for this schema.
-constexpr const char* kExplainSchema = "stoker-explain-1";
-
-Json envelope(const char* kind, const std::string& file, const std::string& tool_version) {
-  Json json = answer(kExplainSchema, tool_version);
-  json["kind"] = kind;
-  json["file"] = file;
-  return json;
-}
-
 Json idle_object(const IdleMemory& idle) {
   return {{"bytes", idle.bytes.count()},
           {"in_empty_segments_bytes", idle.whole.count()},
@@ -73,9 +63,18 @@ Json replay_object(const SnapshotReplay& r) {
 
 }  // namespace
 
+Json explain_envelope(const char* kind, const std::string& file, const std::string& tool_version) {
+  /// A reader may rely on every key that docs/reference/json.md names for this schema.
+  constexpr const char* kExplainSchema = "stoker-explain-1";
+  Json json = answer(kExplainSchema, tool_version);
+  json["kind"] = kind;
+  json["file"] = file;
+  return json;
+}
+
 std::string snapshot_json(const SnapshotExplanation& e, const Snapshot& snapshot,
                           const std::string& file, const std::string& tool_version) {
-  Json json = envelope("snapshot", file, tool_version);
+  Json json = explain_envelope("snapshot", file, tool_version);
   json["device"] = e.device;
   json["other_devices"] = e.other_devices;
   json["live"] = live_object(e.live, snapshot);
@@ -114,7 +113,7 @@ std::string profile_json(const ProfileReport& report) {
   const auto optional = [](const std::optional<Bytes>& bytes) {
     return bytes ? Json(bytes->count()) : Json(nullptr);
   };
-  Json json = envelope("profile", report.file, report.tool_version);
+  Json json = explain_envelope("profile", report.file, report.tool_version);
   json["trace_events"] = report.reading.events;
   json["repaired_places"] = report.reading.repaired;
   json["damaged_places"] = report.reading.damaged_places;

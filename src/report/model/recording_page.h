@@ -20,6 +20,7 @@ struct SnapshotPicture {
                                         const SnapshotPicture& picture, const std::string& file,
                                         const std::string& tool_version);
 [[nodiscard]] std::string profile_page(const ProfileReport& report);
+[[nodiscard]] std::string ranks_page(const RanksReport& report);
 [[nodiscard]] std::string watch_page(const WatchReport& report);
 
 }  // namespace stoker

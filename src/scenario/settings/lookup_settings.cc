@@ -15,12 +15,14 @@ const SettingRow kRows[] = {
     {.name = "file",
      .verbs = kExplain,
      .group = kAny,
-     .value = "FILE",
+     .type = Type::kList,
+     .value = "FILE...",
      .words =
          "snapshot (.pickle), torch.profiler trace (.json), .gz is unpacked; or a recording of "
-         "`stoker watch`",
+         "`stoker watch`; several traces, a folder or a .tar.gz of them are the ranks of one job",
      .positional = true,
-     .required = true},
+     .required = true,
+     .keeps_commas = true},
     {.name = "at",
      .verbs = kExplain,
      .group = kAny,

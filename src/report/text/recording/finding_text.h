@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "diagnosis/findings/job_diagnosis.h"
 
@@ -18,5 +19,12 @@ inline constexpr std::size_t kFindingWidth = 100;
 
 /// " 1. too_few_workers (49 % of the time, confidence high)", its evidence and its cure below.
 [[nodiscard]] std::string finding_text(const JobFinding& finding, std::size_t number);
+/// Likewise under a name of its own.
+[[nodiscard]] std::string finding_text(const JobFinding& finding, std::size_t number,
+                                       const std::string& name);
+/// Findings of traces, under their names in words; empty where there are none.
+[[nodiscard]] std::string trace_findings_text(const std::vector<JobFinding>& findings);
+/// "Note: ...", a line each, behind an empty one; empty where there are none.
+[[nodiscard]] std::string notes_text(const std::vector<std::string>& notes);
 
 }  // namespace stoker::layout

@@ -38,6 +38,7 @@ std::string shares_text(const TraceDiagnosis& d) {
     line = "the GPU: " + line;
   } else {
     add_share(line, "within operators", d.compute);
+    add_share(line, "communicates alone", d.communication);
     line = "the loop: " + line;
   }
   for (std::size_t i = 0; i < kIdleCauses; ++i)
@@ -66,12 +67,7 @@ std::string time_text(const ProfileReport& report) {
   const TraceDiagnosis& d = *report.time;
   std::string text = wrapped(heading(d, report.file), 0) + "\n\n" + wrapped(d.verdict, 0) + "\n\n";
   text += shares_text(d) + largest_text(d);
-  if (!d.findings.empty()) text += "\n";
-  for (std::size_t i = 0; i < d.findings.size(); ++i)
-    text += layout::finding_text(d.findings[i], i + 1);
-  std::string end;
-  for (const std::string& note : d.notes) end += wrapped("Note: " + note, 6) + "\n";
-  return end.empty() ? text : text + "\n" + end;
+  return text + layout::trace_findings_text(d.findings) + layout::notes_text(d.notes);
 }
 
 }  // namespace

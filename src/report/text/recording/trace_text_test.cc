@@ -33,7 +33,7 @@ TEST(TraceText, ToldWithSharesKernelsFindingsAndNotes) {
             "  the GPU: computes 60 %, idles 40 %; idle while the loop waits for data 40 %\n"
             "  kernels and copies by their time:\n"
             "   4.3 %    1,234  a?[2Jkernel\n\n"
-            " 1. waits_for_data (40 % of the time, confidence medium)\n"
+            " 1. Waiting for data (40 % of the time, confidence medium)\n"
             "    \n"
             "    Cure: \n\n"
             "Note: something is missing\n");
