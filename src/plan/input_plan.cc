@@ -134,6 +134,7 @@ class InputPlanner {
     const LoaderCase loader = case_with(plan_.best);
     Consumer consumer = loader.consumer;
     consumer.step = step;
+    consumer.host_cpu = std::min(consumer.host_cpu, step);
     return plan_.gpus *
            simulate_loader(plan_.best, at_band_end(loader.sample, factor), loader.host, consumer)
                .samples_per_s;

@@ -229,6 +229,17 @@ TEST(InputPlan, OfSettingsThatAreNoSlowerThanNowTheSmallestIsTaken) {
   EXPECT_GE(plan->forecast.samples_per_s, plan->now_forecast.samples_per_s);
 }
 
+TEST(InputPlan, TheCeilingOfAStepOnTheHostIsTheLoadersOwn) {
+  InputPlanRequest r = request_of(0.5, 30);
+  r.now.consumer.consumption = Consumption::kBlocking;
+  const auto on_gpu = make_input_plan(r);
+  r.now.consumer.host_cpu = r.now.consumer.step;
+  const auto on_cpu = make_input_plan(r);
+  ASSERT_TRUE(on_gpu && on_cpu);
+  EXPECT_GT(on_cpu->ceiling.value, 1.5 * on_cpu->samples_per_s.value);
+  EXPECT_NEAR(on_cpu->ceiling.value, on_gpu->ceiling.value, 0.1 * on_gpu->ceiling.value);
+}
+
 TEST(InputPlan, SaysHowMuchOfAStepIsCopying) {
   InputPlanRequest r = request_of(4, 0.1);
   r.pin = false;

@@ -113,8 +113,9 @@ class _Capture:
         if outcome.compiler_failed:
             raise anew.NotCompiled(outcome.compiled_at, outcome.error)
         if outcome.traceback:
-            raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct what the traceback "
-                                "above names" + (outcome.hint or hints.of_outcome(outcome.error)), outcome.traceback)
+            raise UserCodeError(f"{self.label} failed before a whole step was seen ({outcome.error}); correct "
+                                f"{outcome.failed_at or 'what the traceback above names'}"
+                                + (outcome.hint or hints.of_outcome(outcome.error)), outcome.traceback)
         if outcome.kind == "no_step" and outcome.starts_processes and not self.inline:
             raise anew.TrainsElsewhere
         if outcome.kind == "no_step":
@@ -323,7 +324,7 @@ class _Capture:
             raise CaptureError(f"{_called(one)} decides sizes of the model's weights")
         self.default = dict((*own.other_names, *own.batch_names)).get(one) or own.batch
         if not any(f.setting == "batch" for f in own.facts):
-            own.facts.append(Fact("batch", self.default, f"batch {self.default} ({_called(one)})"))
+            own = replace(own, facts=[*own.facts, Fact("batch", self.default, f"batch {self.default} ({_called(one)})")])
         return self._line_or_square(outcomes, points, one, own)
 
     def _line_or_square(self, outcomes: list, points, by: str, own: Outcome | None = None) -> dict:

@@ -19,7 +19,7 @@ from ..plain import without_colours
 from ..tracing import packed, rnn
 from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
-from . import endings, hints, main_module, manners, standard_input
+from . import endings, hints, main_module, manners, sites, standard_input
 from .facade import (
     chance,
     compilation,
@@ -211,10 +211,12 @@ def _execute(world, main) -> None:
         outcome.compiler_failed = bool(outcome.compiled_at) and compilation.raised_by_compiler(error)
         outcome.traceback = without_colours(trimmed(error))
         outcome.hint = hints.of_error(error, world)
+        outcome.failed_at = sites.of_error(error)
         first = (without_colours(error).strip().splitlines() or [""])[0].strip()
         outcome.error = f"{type(error).__name__}: {first}" if first else type(error).__name__
         if world.watcher.records and world.watcher.records[-1].is_whole():
-            world.note(f"after its step the script failed ({outcome.error}): what later steps show is unknown")
+            world.note(f"after its step the script failed ({outcome.error}): what later steps show is unknown; correct {outcome.failed_at}"
+                       + (outcome.hint or hints.of_outcome(outcome.error)))
             outcome.kind, outcome.error, outcome.traceback = "done", "", ""
             world.watcher.finish(world.watcher.records[-1])
     else:

@@ -8,6 +8,14 @@ import sys
 import traceback
 
 _HINTS = (
+    (("FakeTensorDeviceMismatchError", "Expected all tensors to be on the same device"),
+     "; move all that meets there to one device (.to(device), and register_buffer for what a module keeps)"),
+    (("must have same reduction dim", "mat1 and mat2 shapes cannot be multiplied"),
+     "; the layer there takes as many features as its second matrix has rows: print the shape before it, and make it of that size"),
+    (("does not require grad and does not have a grad_fn",),
+     "; nothing that the loss comes from is trained: look for requires_grad = False, detach(), .data and no_grad() on its way"),
+    (("backward through the graph a second time",),
+     "; what is carried from one step to the next (a hidden state, a sum of losses) needs .detach() in between"),
     (("FileNotFoundError", "NotADirectoryError", "RuntimeError: Dataset not found", "LocalEntryNotFoundError", "OfflineModeIsEnabled"),
      "; data that it wants must be there, since nothing is downloaded for it: --fake-data 3x224x224 stands in for torchvision's data "
      "sets"),

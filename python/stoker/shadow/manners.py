@@ -21,6 +21,7 @@ _QUIET = {"WANDB_MODE": "disabled", "WANDB_SILENT": "true", "COMET_MODE": "disab
           "TQDM_DISABLE": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "0", "MPLBACKEND": "Agg", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
           "GIT_OPTIONAL_LOCKS": "0"}  # git refreshes no index that it reads
 _WRITING = set("wax+")
+_ASKED = ("stat", "lstat", "statvfs", "listdir", "scandir", "access", "readlink", "pathconf", "chdir")  # functions of os: no file changes
 _CONFIGURATIONS = (".py", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini")
 READ: set = set()  # configurations that the script opened: they decide as much as code does
 
@@ -51,9 +52,11 @@ class Overlay:
         """Where `path` is to be written."""
         full = self._full(path)
         if full is None:
+            if self._outside(path) is not None:
+                _make_folder(os.path.dirname(os.path.abspath(os.fsdecode(path))))
             return path
         inside = self.inside(full)
-        _real_makedirs(os.path.dirname(inside), exist_ok=True)
+        _make_folder(os.path.dirname(inside))
         self.written.add(full)
         return inside
 
@@ -61,12 +64,35 @@ class Overlay:
         """Where `path` lies: in the scratch folder if the script wrote it."""
         full = self._full(path)
         if full is None:
-            return path
+            outside = self._outside(path)
+            return outside if outside is not None and not _lies_there(path) and _lies_there(outside) else path
         inside = self.inside(full)
-        return inside if _real_lexists(inside) else path
+        return inside if _lies_there(inside) else path
+
+    def _outside(self, path) -> str | None:
+        """Where the user's file would lie, where the script works in a folder that it has made and asks for what is beside that."""
+        if path is None or isinstance(path, int):
+            return None
+        full, written = os.path.abspath(os.fsdecode(path)), self.inside("")
+        return full[len(written) - 1:] if full.startswith(written) else None
 
 
-_real_makedirs, _real_lexists = os.makedirs, os.path.lexists
+_real_lstat, _real_mkdir = os.lstat, os.mkdir
+
+
+def _make_folder(path: str) -> None:
+    if not _lies_there(path):
+        _make_folder(os.path.dirname(path))
+        with contextlib.suppress(FileExistsError):
+            _real_mkdir(path)
+
+
+def _lies_there(path) -> bool:
+    try:
+        _real_lstat(path)
+    except (OSError, ValueError):
+        return False
+    return True
 
 # Modules of Python's that have taken a function of builtins, io or os at their import: (module, its name there, the function's owner,
 # its name). Until Python 3.11 pathlib hands paths to functions that it keeps in one object.
@@ -99,7 +125,7 @@ def install(scratch: str, network: bool) -> Overlay:
 def for_a_while(scratch: str):
     """Keeps the process's manners until the end of the `with`, which is given the overlay."""
     places = [(builtins, "open"), (io, "open"), (socket.socket, "connect"), (socket, "getaddrinfo"), *((os, n) for n in (
-        "open", "stat", "lstat", "listdir", "scandir", "access", "mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink",
+        "open", *_ASKED, "mkdir", "remove", "unlink", "rmdir", "rename", "replace", "symlink",
         "link", "chmod", "chown", "truncate", "utime")), *((os.path, n) for n in ("exists", "isfile", "isdir", "lexists", "getsize")),
         *((keeper, name) for keeper, name, _, _ in _KEEPERS)]
     before = [(module, name, getattr(module, name)) for module, name in places]
@@ -121,7 +147,7 @@ def _files(overlay: Overlay) -> None:
         writes = _WRITING & set(mode)
         if writes and not isinstance(file, int):
             target = overlay.to_write(file)
-            if target is not file and ("a" in mode or "+" in mode) and "w" not in mode and not _real_lexists(target) \
+            if target is not file and ("a" in mode or "+" in mode) and "w" not in mode and not _lies_there(target) \
                     and os.path.exists(file):
                 pathlib.Path(target).write_bytes(pathlib.Path(file).read_bytes())
             return real_open(target, mode, *args, **kwargs)
@@ -138,7 +164,7 @@ def _files(overlay: Overlay) -> None:
     builtins.open = io.open = open_
     os.open = os_open
     _changes(overlay)
-    for name in ("stat", "lstat", "listdir", "scandir", "access"):
+    for name in _ASKED:
         setattr(os, name, _reading(overlay, getattr(os, name)))
     for name in ("exists", "isfile", "isdir", "lexists", "getsize"):
         setattr(os.path, name, _reading(overlay, getattr(os.path, name)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import sys
+import traceback
 from dataclasses import dataclass
 
 from .. import whose
@@ -43,3 +44,9 @@ def starter(skip: int = 2) -> Site | None:
             return None  # our own functions in the place of Python's may be installed among the libraries
         frame = frame.f_back
     return None
+
+
+def of_error(error: BaseException) -> str:
+    """"train.py line 12": the innermost line of the user's that an error came through; "" where there is none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
+    return str(Site(frames[-1].filename, frames[-1].lineno or 0)) if frames else ""

@@ -94,6 +94,7 @@ class Outcome:
     compiles_later: bool = False  # what the script compiles ran eagerly: the step is no compiled one
     kind: str = "done"  # done, failed, no_step, on_cpu
     error: str = ""
+    failed_at: str = ""  # the innermost line of the user's that the error came through
     hint: str = ""  # the way out, where the failure shows it
     traceback: str = ""
     last_words: str = ""

@@ -54,7 +54,10 @@ def at(text: str, part: str) -> str:
     ("READS_JSON", "it reads its standard input (" + at(bad.READS_JSON, "json.load") + "), which is empty here"),
     ("STOPS_TO_DEBUG", "it reads its standard input (" + at(bad.STOPS_TO_DEBUG, "breakpoint")),
     ("WANTS_VARIABLE", "it wants the environment variable MY_DATA_ROOT: set it before stoker is called"),
-    ("WANTS_ARGUMENT", "IndexError: list index out of range); correct what the traceback above names; its own arguments follow --"),
+    ("WANTS_ARGUMENT", "IndexError: list index out of range); correct " + at(bad.WANTS_ARGUMENT, "sys.argv[") + "; its own arguments"),
+    ("MIXES_DEVICES", "correct " + at(bad.MIXES_DEVICES, "def forward") + "; move all that meets there to one device"),
+    ("OF_ANOTHER_WIDTH", "correct " + at(bad.OF_ANOTHER_WIDTH, "def forward") + "; the layer there takes as many features as"),
+    ("TRAINS_NOTHING", "correct " + at(bad.TRAINS_NOTHING, "loss.backward") + "; nothing that the loss comes from is trained"),
     ("WANTS_OPTION", "sys.exit(2) before it trained; its own arguments follow --"),
     ("COUNTS_GPUS", at(bad.COUNTS_GPUS, "device_count") + " asks how many GPUs there are, and is told 1: --gpus N"),
     ("LEAVES_FOR_GPUS", at(bad.LEAVES_FOR_GPUS, "device_count") + " asks how many GPUs there are, and is told 1: --gpus N"),
@@ -62,6 +65,12 @@ def at(text: str, part: str) -> str:
 def test_what_cannot_be_captured_says_the_line_and_the_way_out(answers, name, words):
     assert answers[name]["code"] == 3
     assert words in answers[name]["said"]
+
+
+def test_a_failure_behind_the_first_step_is_said_with_the_line_and_the_way_out(answers):
+    line = at(bad.CARRIES_ITS_GRAPH, "loss.backward")
+    assert f"what later steps show is unknown; correct {line}; what is carried from one step to the next" in notes(
+        answers["CARRIES_ITS_GRAPH"])
 
 
 @pytest.mark.parametrize(("name", "part"), [("WAITS", "while not"), ("TRIES_AGAIN", "time.sleep")])

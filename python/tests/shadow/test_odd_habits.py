@@ -28,6 +28,13 @@ def test_programs_leave_nothing_behind_and_nvidia_smi_tells_of_the_gpu(tmp_path,
     assert left == {"train.py", "out.step.gz", "precious"}
 
 
+def test_a_script_may_work_in_a_folder_that_it_makes(tmp_path, on_cuda):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "a.txt").write_text("a")
+    assert found(captured(tmp_path, odd.IN_ITS_OWN_FOLDER))["batch"] == 20
+    assert {path.name for path in tmp_path.rglob("*")} == {"train.py", "out.step.gz", "precious", "a.txt"}
+
+
 def test_a_script_that_starts_another_names_it(tmp_path, on_cuda):
     code, _, said = run(tmp_path, odd.LAUNCHER)
     assert code == 3 and "train.py line 3 starts another script" in said and "inner.py --lr 0.1" in said and "give that one" in said

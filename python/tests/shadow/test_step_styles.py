@@ -33,6 +33,18 @@ def test_what_the_loop_decides_by_chance_is_the_same_at_all_batches(answers):
     assert 1 <= doc["operators"].count("aten::mul.Tensor") < 30
 
 
+def test_a_network_that_is_switched_off_in_the_others_turn_is_trained(answers):
+    doc = captured(answers, "TURNS_OFF")
+    assert "accumulate" not in found(doc) and "failed" not in notes(doc)
+    assert len(doc["parameters"]) == 6 and all(isinstance(row["gradient"], int) for row in doc["parameters"])
+    assert doc["operators"].count("aten::relu") == 2 * 3 + 1, "two passes and a loss of each of the second's turns, one of the first's"
+
+
+def test_a_pass_of_every_second_step_is_said(answers):
+    assert "layers, passes without gradient among them, the one that is forecast" in notes(captured(answers, "CONDITIONED"))
+    assert all("layers, passes" not in notes(answers[name]) for name in ("MIXED", "LENGTHS", "TURNS_OFF"))
+
+
 def test_what_samples_draw_goes_on_from_batch_to_batch(answers):
     assert found(captured(answers, "DRAWN"))["batch"] == 2
 

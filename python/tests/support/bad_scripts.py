@@ -101,3 +101,21 @@ for _ in range(4):
         time.sleep(600)
 time.sleep(600)
 """
+
+_WRONG = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 8)).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+data = torch.utils.data.TensorDataset(torch.rand(400, 64), torch.randint(8, (400,)))
+carried = torch.zeros(32, device='cuda')
+def forward(x): return net(x.cuda())
+for x, y in torch.utils.data.DataLoader(data, batch_size=20):
+    loss = nn.functional.cross_entropy(forward(x), y.cuda())
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+MIXES_DEVICES = _WRONG.replace("net(x.cuda())", "net(x)")
+OF_ANOTHER_WIDTH = _WRONG.replace("net(x.cuda())", "net(x.cuda()[:, :60])")
+TRAINS_NOTHING = _WRONG.replace("optimizer =", "net.requires_grad_(False)\noptimizer =")
+CARRIES_ITS_GRAPH = _WRONG.replace("forward(x), y", "forward(x) + net[2](carried), y").replace(
+    "    loss =", "    carried = net[0](x.cuda()).mean(0) + carried\n    loss =")

@@ -234,3 +234,18 @@ for _ in range(20):
     (-second(first(noise)).mean()).backward()
     opt_first.step()
 """
+
+IN_ITS_OWN_FOLDER = NET + """
+import pathlib, shutil
+folder = pathlib.Path('outputs/2026/first')
+folder.mkdir(parents=True)
+assert shutil.disk_usage('outputs').free > 0
+os.chdir(folder)
+pathlib.Path('log.txt').write_text('begun')
+assert os.listdir() == ['log.txt'] and 'outputs' in open('../../../train.py').read()
+os.makedirs('../../../precious/new')
+open('../../../precious/new/b.txt', 'w').write('b')
+assert open('../../../precious/new/b.txt').read() == 'b' and os.path.isfile('../../../precious/a.txt')
+for x, y in torch.utils.data.DataLoader(data, batch_size=20):
+    step(x, y)
+"""

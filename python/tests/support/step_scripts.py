@@ -242,3 +242,30 @@ for x, y in loader:
     loss = F.cross_entropy(model(x.cuda()).mean(1), y.cuda())
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
+
+# The second network has two turns, and is switched off in that of the first.
+TURNS_OFF = HEAD + """
+first, second = nn.Linear(16, 64).cuda(), net()
+of_first, of_second = torch.optim.Adam(first.parameters()), torch.optim.Adam(second.parameters())
+batches = iter(DataLoader(data, batch_size=20))
+while True:
+    for _ in range(2):
+        loss = F.relu(1 + second(next(batches)[0].cuda())).mean() + second(first(torch.rand(20, 16).cuda()).detach()).mean()
+        of_second.zero_grad(); loss.backward(); of_second.step()
+    second.requires_grad_(False)
+    loss = second(first(torch.rand(20, 16).cuda())).mean()
+    of_first.zero_grad(); loss.backward(); of_first.step()
+    second.requires_grad_(True)
+"""
+
+# Every second step gives the network what it has made of the batch before.
+CONDITIONED = HEAD + """
+model = nn.Sequential(nn.Linear(128, 32), nn.ReLU(), nn.Linear(32, 64)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(DataLoader(data, batch_size=20)):
+    x, before = x.cuda(), torch.zeros(len(x), 64).cuda()
+    if i % 2:
+        with torch.no_grad(): before = model(torch.cat([x, before], 1))
+    loss = F.mse_loss(model(torch.cat([x, before], 1)), x)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""

@@ -48,8 +48,7 @@ optimizer, criterion = torch.optim.Adam(model.parameters()), nn.MSELoss()
 model = model.cuda()
 for epoch in range(3):
     for (x,) in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.rand(400, 64)), batch_size=32):
-        x = x.cuda()
-        loss = criterion(model(x), x)
+        loss = criterion(model(x.cuda()), x.cuda())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -68,8 +68,9 @@ Result<ObservedRun> observed_run(const JobTimeline& timeline, std::optional<std:
   run.batch_told = told >= 1;
   if (!batch && told < 1)
     return fail(ErrorCode::kUsage,
-                "does not tell how many samples a batch has; give it, or let the loop tell "
-                "(stoker.observe_step)",
+                where +
+                    " does not tell how many samples a batch has; give it, or let the loop tell "
+                    "(stoker.observe_step)",
                 "--batch");
   const std::int64_t samples = run.batch_told ? saturating_whole(std::round(told)) : *batch;
   run.sample.known = true;

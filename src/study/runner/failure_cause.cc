@@ -127,6 +127,12 @@ std::string last_lines(std::string_view output, std::size_t lines, std::size_t c
   return printable(output);
 }
 
+std::string_view cure_of(std::string_view error_line) {
+  return error_line.ends_with("No module named 'stoker'")
+             ? "; pip install it into the Python that the command runs"
+             : "";
+}
+
 std::string error_line(std::string_view output) {
   std::string fallback;
   const auto lines = split(output, '\n');

@@ -34,4 +34,8 @@ struct OutOfMemory {
 /// empty.
 [[nodiscard]] std::string error_line(std::string_view output);
 
+/// "; pip install it ..." where such a line says that a script's Python lacks what reports to a
+/// study.
+[[nodiscard]] std::string_view cure_of(std::string_view error_line);
+
 }  // namespace stoker::study

@@ -99,6 +99,12 @@ TEST(FailureCause, TheErrorIsPythonsExceptionAndNotWhatFollowsIt) {
   EXPECT_EQ(error_line("\n \n"), "");
 }
 
+TEST(FailureCause, AScriptWhosePythonLacksTheReporterIsToldWhatHelps) {
+  EXPECT_EQ(cure_of("ModuleNotFoundError: No module named 'stoker'"),
+            "; pip install it into the Python that the command runs");
+  EXPECT_EQ(cure_of("ModuleNotFoundError: No module named 'torch'"), "");
+}
+
 TEST(FailureCause, SignalsHaveTheirNames) {
   EXPECT_EQ(signal_words(9), "SIGKILL (9)");
   EXPECT_EQ(signal_words(15), "SIGTERM (15)");

@@ -382,7 +382,8 @@ class Runner {
       return set(TrialState::kFailed, "signal",
                  "ended by " + signal_words(static_cast<int>(*result_.signal)));
     set(TrialState::kFailed, "exit_code",
-        "exit code " + std::to_string(*result_.exit_code) + (line.empty() ? "" : ": " + line));
+        "exit code " + std::to_string(*result_.exit_code) + (line.empty() ? "" : ": " + line) +
+            std::string(cure_of(line)));
   }
 
   void judge_metrics() {

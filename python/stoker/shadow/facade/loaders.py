@@ -91,8 +91,7 @@ class _Batches:
             watcher.recorder = kept
             if watcher.turns.loads():
                 watcher.loader = self._facts
-            if watcher.turns.here():
-                watcher.last = "load"
+            watcher.loads()
 
     def __len__(self):
         return len(self._inner)

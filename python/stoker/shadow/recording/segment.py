@@ -218,6 +218,10 @@ class Record:
             return 0, operators(step)
         return operators(events) - operators(step), operators(step)
 
+    def layers(self) -> int:
+        """How many of the step's operators are layers of models, those of passes without gradient that it needs among them."""
+        return layers(without_preparation(self.recorder.events[:self.end()], self.recorder.kinds, self.inputs)[0])
+
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
     def equal_parts(self) -> bool:

@@ -54,7 +54,7 @@ class Watcher:
         self.steps = 0
         self.products = updates.Products()  # of the optimizers' own
         self.stepping = False  # an optimizer is at work
-        self.last = ""  # what the loop did last: load, forward, evaluation or step
+        self.last = ""  # what the loop did last: load, forward, evaluation, backward or step
         self.made_at: dict[int, tuple] = {}  # id of an optimizer -> (class, site)
         self.batches = self.batches_of_step = 0  # of DataLoaders: since the last step, and in it
         self.loaders_of_steps: set[int] = set()  # ids of facts of loaders that gave a batch once a step was over
@@ -189,6 +189,7 @@ class Watcher:
         finally:
             self.in_backward = False
         self.backwards += 1
+        self.last = "backward"
         self.record.backwards = self.backwards
         if recorded:
             self._end_part()
@@ -210,6 +211,11 @@ class Watcher:
         weights = [p for o in optimizers for group in o.param_groups for p in group["params"]]
         if self._world.on_gpu and not self._world.used_gpu and weights and all(p.device.type == "cpu" for p in weights):
             self._world.ends_on_cpu()
+
+    def loads(self) -> None:
+        """The loop takes a batch, or copies something to the device; between a forward and its backward that belongs to the loss."""
+        if self.turns.here() and self.last != "forward":
+            self.last = "load"
 
     def handed_out(self, parameters: list, gradients: list) -> None:
         """Gradients that the script gets from torch.autograd.grad, and no parameter keeps."""
@@ -264,8 +270,16 @@ class Watcher:
     def only_counts(self) -> bool:
         """Whether this step has shown that it accumulates: further parts are only counted."""
         record, enough = self.record, 1 if self._world.request.parts_are_equal else _ENOUGH_PARTS
-        return (record is not None and self.backwards >= enough and len(self._in_use()) == 1 and len(record.parts) >= enough
+        return (record is not None and self.backwards >= enough and self._one_trains() and len(record.parts) >= enough
                 and record.equal_parts())
+
+    def _one_trains(self) -> bool:
+        """Whether one optimizer updates all that is trained; networks that take turns may be switched off meanwhile."""
+        now = self._in_use()
+        if len(now) != 1 or all(called == id(now[0]) for called in self.calls):
+            return len(now) == 1
+        own = {id(p) for g in now[0].param_groups for p in g["params"]}
+        return all(id(p) in own for o in self.used_optimizers() for g in o.param_groups for p in g["params"])
 
     def is_boundary(self, optimizer) -> bool:
         """Whether this optimizer's step ends the step of all."""
@@ -364,6 +378,12 @@ class Watcher:
                 self._world.note(f"the backward of step {number} of the script runs {other.operators():,} operators, that of the one "
                                  f"that is forecast {own:,}: what not every step does is not counted")
                 return
+        own = record.layers()
+        for number, other in enumerate(self.records[1:], 2):
+            if other is not record and other.is_whole() and abs(other.layers() - own) > _MORE * own:
+                self._world.note(f"step {number} of the script runs {other.layers():,} layers, passes without gradient among them, the one "
+                                 f"that is forecast {own:,}: what not every step does is not counted")
+                return
 
     def _say_what_is_beside(self) -> None:
         last = self.records[-1] if self.records else None
@@ -401,7 +421,7 @@ class Watcher:
             self.recorder._record(func, args, kwargs, out)  # what was moved to the host when the forward had saved it
             return
         if not self.depth or not self.turns.here():
-            self.last = "load" if self.turns.here() else self.last
+            self.loads()
             storage = out.untyped_storage()
             self.copied[storage._cdata] = weakref.ref(storage)
         if self.recorder is None:
