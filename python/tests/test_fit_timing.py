@@ -67,3 +67,36 @@ def test_a_pull_keeps_what_rows_do_not_tell_at_its_start(monkeypatch):
     start = {"winograd.memory": 0.8}
     assert times.loss(start, start) == 0
     assert times.loss({"winograd.memory": 0.8 * math.e}, start) == pytest.approx(operators.PULL)
+
+
+def test_a_forest_takes_the_place_of_its_family_and_chips_or_comes_last(monkeypatch, tmp_path):
+    tree_file = part(monkeypatch, "tree_file")
+    path = tmp_path / "some.trees"
+
+    def forest(family, chips, fill):
+        return {"family": family, "chips": chips, "fold": -1, "trees": 1, "nodes": 1}, bytes([fill]) * 12
+
+    def write(forests):
+        head = (b'{"forests": [' + b", ".join(repr(entry).replace("'", '"').encode() for entry, _ in forests) + b"]}\n")
+        tree_file.write_body(path, head, b"".join(data for _, data in forests))
+
+    write([forest("rows", ["*"], 1), forest("convolution", ["GA100"], 2)])
+    tree_file.replace_forest(path, forest("convolution", ["*"], 3))
+    tree_file.replace_forest(path, forest("rows", ["*"], 4))
+    header, data = tree_file.read_body(path)
+    assert [(e["family"], e["chips"]) for e in header["forests"]] == [("rows", ["*"]), ("convolution", ["GA100"]), ("convolution", ["*"])]
+    assert data == bytes([4]) * 12 + bytes([2]) * 12 + bytes([3]) * 12
+    tree_file.drop_chip(path, "GA100")
+    assert tree_file.read_body(path)[0]["forests"][1]["chips"] == [""]
+    first = path.read_bytes().split(b"\n", 1)
+    assert int(first[0].split()[2], 16) == tree_file.checksum(first[1])
+
+
+def test_the_width_of_an_all_reduce_is_that_of_sizes_left_out(monkeypatch):
+    collectives = part(monkeypatch, "collectives")
+    assert collectives.ninety([i / 100 for i in range(101)]) == 0.9
+    rows = [(size * collectives.MIB, 20 + 4 * size) for size in range(1, 1025)]
+    assert [width for _, width in collectives.spreads_of(rows)] == [0, 0, 0, 0]  # straight lines leave nothing open
+    bent = [(size, time * (1.05 if size // collectives.MIB % 2 and size < 8 * collectives.MIB else 1)) for size, time in rows]
+    small, *larger = (width for _, width in collectives.spreads_of(bent))
+    assert small > 0.02 and max(larger) < 0.01
