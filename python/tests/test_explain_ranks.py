@@ -114,6 +114,11 @@ def refused(*words: str, code: int = 3) -> str:
     return done.stderr
 
 
+def shared_traces() -> pathlib.Path:
+    beside = pathlib.Path(__file__).resolve().parents[3] / "shared"
+    return pathlib.Path(os.environ.get("STOKER_SHARED", beside)) / "data/traces"
+
+
 def reference(ranks: list[Rank]) -> dict[str, object]:
     """Microsecond by microsecond, from what was planted."""
     waits, transfers, behind, last_at = [], [], [0.0] * len(ranks), [0] * len(ranks)
@@ -253,9 +258,33 @@ def test_errors_name_the_file_and_what_it_is(tmp_path: pathlib.Path) -> None:
     assert "--at" in refused(str(empty), "--at", "peak", code=2)
 
 
+@pytest.mark.parametrize("name", ["tracelens_h100_bert_small", "kineto_resnet50_v100_workers0.pt.trace"])
+def test_operators_have_the_time_of_the_kernels_that_name_them(name: str) -> None:
+    """In these traces each kernel names its operator by number, which the binary does not read."""
+    path = shared_traces() / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip("the public traces are not there")
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    operators = {}
+    for e in events:
+        if e.get("cat") in ("cpu_op", "Operator") and "External id" in e["args"]:
+            operators[int(e["args"]["External id"])] = e["name"]
+    times: dict[str, list[float]] = {}
+    for e in events:
+        if str(e.get("cat")).lower() in ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"):
+            number = e["args"].get("External id", e["args"].get("external id"))
+            if number is not None and int(number) in operators:
+                times.setdefault(operators[int(number)], []).append(float(e["dur"]))
+    done = subprocess.run([find_binary(), "explain", str(path), "--json"], capture_output=True, text=True, timeout=120)
+    told = json.loads(done.stdout)["time"]
+    assert len(told["operators"]) == 8
+    for owner in told["operators"]:
+        assert owner["count"] == len(times[owner["name"]]), owner
+        assert owner["share"] * told["seconds"] * 1e6 == pytest.approx(sum(times[owner["name"]]), rel=1e-9)
+
+
 def test_eight_real_ranks_wait_for_the_last(tmp_path: pathlib.Path) -> None:
-    shared = pathlib.Path(os.environ.get("STOKER_SHARED", pathlib.Path(__file__).resolve().parents[3] / "shared"))
-    archive = shared / "data/traces/param_dlrm_v100_8ranks.tar.gz"
+    archive = shared_traces() / "param_dlrm_v100_8ranks.tar.gz"
     if not archive.exists():
         pytest.skip("the public traces are not there")
     with tarfile.open(archive) as tar:

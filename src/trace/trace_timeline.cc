@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <numeric>
 
 #include "base/text.h"
@@ -16,6 +17,24 @@ constexpr std::int64_t kLongest = 86'400LL * 1'000'000'000;
 bool is_communication(std::string_view kernel) {
   return kernel.starts_with("nccl") || has_part(kernel, "ncclKernel") ||
          has_part(kernel, "ncclDevKernel") || has_part(kernel, "rccl");
+}
+
+/// A function of Python that writes a checkpoint: its file and name, as with_stack=True tells them.
+bool is_save(std::string_view name) {
+  for (const std::string_view end : {": save_checkpoint", ": _save_checkpoint", ": save_pretrained",
+                                     ": save_file", ": async_save"})
+    if (name.ends_with(end)) return true;
+  return name.ends_with(": save") && (has_part(name, "torch/serialization.py") ||
+                                      has_part(name, "torch/distributed/checkpoint"));
+}
+
+std::optional<HostWork> python_work(std::string_view name) {
+  if (name.starts_with("nn.Module: ")) return HostWork::kModule;
+  if (name == "Python GC" || name == "<built-in function collect>" ||
+      name == "<built-in method collect of module object>")
+    return HostWork::kCollect;
+  if (is_save(name)) return HostWork::kSave;
+  return std::nullopt;
 }
 
 GpuWork copy_work(std::string_view name) {
@@ -88,6 +107,11 @@ void TraceTimeline::take_host(const ProfilerEvent& event, HostWork work, TimeSpa
   const bool collective = work == HostWork::kOperator && event.name == "record_param_comms";
   host_.push_back(
       {time, name_id(event.name), thread_id(event), work, collective ? collective_of(event) : -1});
+  if (work == HostWork::kOperator) {
+    const std::int64_t sequence = event.arg("Sequence number").value_or(-1);
+    if (sequence >= 0 && sequence <= std::numeric_limits<std::int32_t>::max())
+      host_.back().sequence = static_cast<std::int32_t>(sequence);
+  }
   const bool call = has_part(event.category, "untime") || has_part(event.category, "driver");
   correlations_.push_back(call ? event.arg("correlation").value_or(0) : 0);
 }
@@ -114,7 +138,7 @@ void TraceTimeline::take(const ProfilerEvent& event) {
   if (event.phase != "X") return;
   // Capital letters are those of PyTorch before 1.12.
   const std::string kind = lower_case(event.category);
-  enum class Where : std::uint8_t { kGpu, kHost, kAnnotation, kPython } where = Where::kGpu;
+  enum class Where : std::uint8_t { kGpu, kHost, kAnnotation, kOverhead } where = Where::kGpu;
   GpuWork gpu = GpuWork::kCompute;
   HostWork host = HostWork::kOperator;
   if (kind == "kernel") {
@@ -131,16 +155,20 @@ void TraceTimeline::take(const ProfilerEvent& event) {
   } else if (kind == "user_annotation") {
     where = Where::kAnnotation;
     host = HostWork::kAnnotation;
-  } else if (kind == "python_function" && has_part(event.name, "torch/serialization.py") &&
-             event.name.ends_with(": save")) {
+  } else if (kind == "python_function" || kind == "python_gc") {
+    const std::optional<HostWork> work = python_work(event.name);
+    if (!work) return;
     where = Where::kHost;
-    host = HostWork::kSave;
+    host = *work;
+  } else if (kind == "overhead") {
+    where = Where::kOverhead;
   } else {
     return;
   }
   if (!event.start_ns || !event.duration_ns || *event.duration_ns < 0) return void(++untimed_);
   const TimeSpan time{*event.start_ns, *event.start_ns + std::min(*event.duration_ns, kLongest)};
-  if (where == Where::kGpu) take_gpu(event, gpu, time);
+  if (where == Where::kOverhead) overhead_.push_back(time);
+  else if (where == Where::kGpu) take_gpu(event, gpu, time);
   else if (where == Where::kAnnotation) take_annotation(event, time, host);
   else take_host(event, host, time);
 }

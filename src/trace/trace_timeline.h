@@ -46,7 +46,9 @@ enum class HostWork : std::uint8_t {
   kAllocate,     ///< such a call that takes or gives back memory
   kLoader,       ///< the loop in its DataLoader's next()
   kOptimizer,    ///< Optimizer.step and zero_grad
-  kSave,         ///< torch.save
+  kSave,         ///< writing a checkpoint
+  kCollect,      ///< Python's collector of garbage
+  kModule,       ///< the forward of an nn.Module
   kAnnotation,   ///< record_function of the script
 };
 
@@ -56,6 +58,8 @@ struct HostSpan {
   std::uint32_t thread = 0;
   HostWork work = HostWork::kOperator;
   std::int32_t collective = -1;  ///< TraceTimeline::collectives
+  /// Of an operator, that of autograd: a forward operator and its backward share it. -1: not told.
+  std::int32_t sequence = -1;
 };
 
 /// What a profile tells of time: columns in the order of their beginning, names kept once.
@@ -80,6 +84,8 @@ class TraceTimeline final : public TraceSink {
   /// The loop itself loads: its DataLoader has no workers.
   [[nodiscard]] bool loads_in_main_process() const { return own_loading_; }
   [[nodiscard]] bool empty() const { return host_.empty() && gpus_.empty(); }
+  /// What the profiler itself took, on the host: filling and handing over its buffers.
+  [[nodiscard]] const std::vector<TimeSpan>& overhead() const { return overhead_; }
   /// Events without time, or with one that no trace has.
   [[nodiscard]] std::int64_t untimed() const { return untimed_; }
 
@@ -93,7 +99,7 @@ class TraceTimeline final : public TraceSink {
 
   std::vector<HostSpan> host_;
   std::vector<std::int32_t> outer_;
-  std::vector<TimeSpan> steps_;
+  std::vector<TimeSpan> steps_, overhead_;
   std::vector<std::int64_t> step_numbers_;  ///< of steps_
   std::vector<CollectiveFacts> collectives_;
   std::map<std::int64_t, std::vector<GpuSpan>> gpus_;

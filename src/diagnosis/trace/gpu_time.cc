@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+
+#include "base/text.h"
 
 namespace stoker {
 namespace {
@@ -46,21 +49,40 @@ Waits waits_of(const TraceTimeline& timeline, const std::vector<GpuSpan>& work) 
   return waits;
 }
 
+/// When each CUDA graph's first kernel began, by its correlation.
+std::unordered_map<std::int64_t, std::int64_t> graph_starts(const TraceTimeline& timeline,
+                                                            const std::vector<GpuSpan>& work) {
+  std::unordered_map<std::int64_t, std::int64_t> starts;
+  for (const GpuSpan& w : work) {
+    const HostSpan* launch = timeline.launch(w.correlation);
+    if (launch && has_part(timeline.name(launch->name), "GraphLaunch"))
+      starts.try_emplace(w.correlation, w.time.start);
+  }
+  return starts;
+}
+
 /// The stretches of idle time by whether the host had yet to launch, and what came before.
 struct Gaps {
   std::vector<TimeSpan> after_pageable, after_wait, other;  ///< until the next launch's end
   std::vector<TimeSpan> latency, dependency;                ///< behind it
+  std::vector<TimeSpan> graph;                              ///< within a CUDA graph, one launch
   std::int64_t without_launch = 0;
 };
 Gaps gaps_of(const TraceTimeline& timeline, const std::vector<GpuSpan>& work, const SpanSet& idle,
              const Waits& waits) {
   const SpanSet pageable(waits.pageable), waited(waits.synchronising);
+  const auto graphs = graph_starts(timeline, work);
   Gaps gaps;
   for (const TimeSpan& gap : idle.spans()) {
     // The work that ends the gap; several may begin at once.
     auto next =
         std::ranges::lower_bound(work, gap.end, {}, [](const GpuSpan& w) { return w.time.start; });
     const HostSpan* launch = nullptr;
+    const auto graph = next == work.end() ? graphs.end() : graphs.find(next->correlation);
+    if (graph != graphs.end() && next->time.start == gap.end && graph->second < gap.start) {
+      gaps.graph.push_back(gap);
+      continue;
+    }
     const bool ends = next != work.end() && next->time.start == gap.end;
     for (; ends && !launch && next != work.end() && next->time.start == gap.end; ++next)
       launch = timeline.launch(next->correlation);
@@ -177,6 +199,7 @@ GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work
   };
   give(IdleCause::kLatency, SpanSet(gaps.latency));
   give(IdleCause::kDependency, SpanSet(gaps.dependency));
+  give(IdleCause::kGraph, SpanSet(gaps.graph));
   t.without_launch = gaps.without_launch;
   SpanSet after_pageable(gaps.after_pageable), after_wait(gaps.after_wait), other(gaps.other);
   const auto take = [&](IdleCause cause, std::initializer_list<HostWork> kinds) {
@@ -188,6 +211,7 @@ GpuTime gpu_time(const TraceTimeline& timeline, const std::vector<GpuSpan>& work
   };
   take(IdleCause::kLoader, {HostWork::kLoader});
   take(IdleCause::kSaving, {HostWork::kSave});
+  take(IdleCause::kCollecting, {HostWork::kCollect});
   take(IdleCause::kAllocation, {HostWork::kAllocate});
   give(IdleCause::kPageableCopy, after_pageable);
   give(IdleCause::kSynchronising, after_wait);

@@ -37,6 +37,10 @@ std::string_view cure_of(std::size_t work) {
     case IdleCause::kSaving:
       return "save less often, in a thread, or a shard on each rank "
              "(torch.distributed.checkpoint): the other ranks wait.";
+    case IdleCause::kCollecting:
+      return "gc.disable() in the loop and gc.collect() in the same step of all ranks.";
+    case IdleCause::kGraph:
+      return "compare this rank's CUDA graphs and its GPU's clock with another rank's.";
     case IdleCause::kAllocation:
       return "no torch.cuda.empty_cache() in the loop; where sizes vary "
              "PYTORCH_ALLOC_CONF=expandable_segments:True.";

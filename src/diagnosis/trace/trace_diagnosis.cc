@@ -10,6 +10,7 @@
 #include "base/percent.h"
 #include "base/text.h"
 #include "diagnosis/timeline/times.h"
+#include "diagnosis/trace/gpu_owners.h"
 #include "diagnosis/trace/gpu_time.h"
 #include "diagnosis/trace/trace_rules.h"
 
@@ -87,6 +88,23 @@ std::int64_t loader_time(const TraceTimeline& timeline, TimeSpan window) {
   return SpanSet(std::move(spans)).shared(SpanSet({window})).length();
 }
 
+void keep_owners(const TraceTimeline& timeline, const std::vector<GpuSpan>& work, TimeSpan window,
+                 TraceDiagnosis& d) {
+  const GpuOwners owners = gpu_owners(timeline, work, window);
+  const auto keep = [&](const std::vector<GpuOwner>& from, std::vector<TraceOwner>& to) {
+    for (const GpuOwner& o : from) {
+      if (to.size() == kMostShares) break;
+      to.push_back({o.name, share_of_window(o.ns, window), share_of_window(o.backward_ns, window),
+                    o.count, o.modules});
+    }
+  };
+  keep(owners.operators, d.operators);
+  keep(owners.modules, d.modules);
+  d.orphan_count = owners.orphans;
+  if (owners.all_ns > 0)
+    d.orphans = static_cast<double>(owners.orphan_ns) / static_cast<double>(owners.all_ns);
+}
+
 TraceMoments diagnose_gpu(const TraceTimeline& timeline, std::int64_t device,
                           const std::vector<GpuSpan>& work, TraceDiagnosis& d) {
   const std::vector<TimeSpan> steps = counted_steps(timeline, d);
@@ -117,19 +135,35 @@ TraceMoments diagnose_gpu(const TraceTimeline& timeline, std::int64_t device,
   kernels.bound(d.compute);
   keep_largest(timeline, by, window, d);
   add_gpu_findings(timeline, t, kernels, d);
-  if (t.without_launch > 0)
-    d.notes.push_back(fmt::format("{} end with work whose launch is not in the trace",
-                                  counted(t.without_launch, "idle stretch")));
+  keep_owners(timeline, work, window, d);
+  if (d.orphan_count > 0)
+    d.notes.push_back(fmt::format(
+        "{} of the GPU's time at work ({}) has no launch in the trace: launched before it, or the "
+        "profiler lost the call; {} end with such work",
+        fine_percent(d.orphans), counted(d.orphan_count, "piece") + " of work",
+        counted(t.without_launch, "idle stretch")));
   return std::move(t.moments);
+}
+
+/// What the profiler took of the window, where that is worth a word.
+void note_overhead(const TraceTimeline& timeline, TimeSpan window, TraceDiagnosis& d) {
+  constexpr double kWorthSaying = 0.01;
+  d.overhead = share_of_window(SpanSet(timeline.overhead()).length_within(window), window);
+  if (d.overhead >= kWorthSaying)
+    d.notes.push_back(
+        fmt::format("the profiler itself was at work {} of the time: a loop without "
+                    "it is faster",
+                    fine_percent(d.overhead)));
 }
 
 TraceMoments diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
   const std::vector<TimeSpan> steps = counted_steps(timeline, d);
   TimeSpan window = timeline.host().front().time;
-  std::vector<TimeSpan> all_operators, saves, gloo;
+  std::vector<TimeSpan> all_operators, saves, collects, gloo;
   for (const HostSpan& h : timeline.host()) {
     window.end = std::max(window.end, h.time.end);
     if (h.work == HostWork::kSave) saves.push_back(h.time);
+    if (h.work == HostWork::kCollect) collects.push_back(h.time);
     // What runs on threads of autograd's keeps the loop waiting for them: it is no Python.
     if (h.work == HostWork::kOperator) all_operators.push_back(h.time);
     if (h.work == HostWork::kAnnotation && timeline.name(h.name).starts_with("gloo:"))
@@ -147,8 +181,13 @@ TraceMoments diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
   const SpanSet whole({window});
   const SpanSet loads = SpanSet(std::move(loader)).shared(whole);
   const SpanSet saving = SpanSet(std::move(saves)).shared(whole).without(loads);
-  const SpanSet computes =
-      SpanSet(std::move(all_operators)).shared(whole).without(loads).without(saving);
+  const SpanSet collecting =
+      SpanSet(std::move(collects)).shared(whole).without(loads).without(saving);
+  const SpanSet computes = SpanSet(std::move(all_operators))
+                               .shared(whole)
+                               .without(loads)
+                               .without(saving)
+                               .without(collecting);
   const auto share = [&](const SpanSet& set) { return share_of_window(set.length(), window); };
   d.loader = share(loads);
   d.compute = share(computes);
@@ -159,7 +198,8 @@ TraceMoments diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
   d.idle_by[static_cast<std::size_t>(IdleCause::kLoader)] = d.loader;
   d.idle_by[static_cast<std::size_t>(IdleCause::kSaving)] = share(saving);
   d.idle_by[static_cast<std::size_t>(IdleCause::kPython)] =
-      std::max(0.0, 1 - d.loader - d.compute - share(saving) - d.communication);
+      std::max(0.0, 1 - d.loader - d.compute - share(saving) - share(collecting) - d.communication);
+  d.idle_by[static_cast<std::size_t>(IdleCause::kCollecting)] = share(collecting);
   // Own time of operators: theirs less that of what they call, beyond the loader.
   const auto& host = timeline.host();
   const std::vector<std::int32_t>& outer = timeline.outer();
@@ -188,7 +228,8 @@ TraceMoments diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
   TraceMoments moments;
   moments.window = window;
   moments.idling[static_cast<std::size_t>(IdleCause::kPython)] =
-      whole.without(loads).without(saving).without(computes).without(waits);
+      whole.without(loads).without(saving).without(collecting).without(computes).without(waits);
+  moments.idling[static_cast<std::size_t>(IdleCause::kCollecting)] = collecting;
   moments.communicating = communicates;
   moments.idling[static_cast<std::size_t>(IdleCause::kLoader)] = loads;
   moments.idling[static_cast<std::size_t>(IdleCause::kSaving)] = saving;
@@ -200,14 +241,16 @@ TraceMoments diagnose_host(const TraceTimeline& timeline, TraceDiagnosis& d) {
 
 std::string_view name_of(IdleCause cause) {
   constexpr std::array<std::string_view, kIdleCauses> kNames{
-      "waits_for_data", "saving",    "allocation",        "pageable_copies", "synchronisations",
-      "optimizer",      "launching", "between_operators", "launch_latency",  "dependencies"};
+      "waits_for_data",    "saving",           "garbage_collection", "allocation",
+      "pageable_copies",   "synchronisations", "optimizer",          "launching",
+      "between_operators", "launch_latency",   "dependencies",       "within_graph"};
   return kNames[static_cast<std::size_t>(cause)];
 }
 
 std::string_view words_of(IdleCause cause) {
   constexpr std::array<std::string_view, kIdleCauses> kWords{"the loop waits for data",
                                                              "the loop saves",
+                                                             "Python collects garbage",
                                                              "memory is allocated or freed",
                                                              "behind a copy from pageable memory",
                                                              "behind a synchronisation",
@@ -215,7 +258,8 @@ std::string_view words_of(IdleCause cause) {
                                                              "operators are launched",
                                                              "Python between operators",
                                                              "launch latency",
-                                                             "another stream or GPU"};
+                                                             "another stream or GPU",
+                                                             "between a CUDA graph's kernels"};
   return kWords[static_cast<std::size_t>(cause)];
 }
 
@@ -249,6 +293,7 @@ Result<DiagnosedTrace> diagnose_in_full(const TraceTimeline& timeline,
     return fail(ErrorCode::kUnsupported, "holds neither operators nor kernels", where);
   full.moments = work ? diagnose_gpu(timeline, chosen, *work, d) : diagnose_host(timeline, d);
   full.work = work;
+  note_overhead(timeline, full.moments.window, d);
   if (timeline.gpus().size() > 1)
     d.notes.push_back(
         fmt::format("{} GPUs worked; this is number {}: --device", timeline.gpus().size(), chosen));

@@ -16,7 +16,8 @@ namespace stoker {
 /// Why a GPU had nothing to do, in the order in which a moment is given to one of them.
 enum class IdleCause : std::uint8_t {
   kLoader,         ///< the loop was in its DataLoader's next()
-  kSaving,         ///< in torch.save
+  kSaving,         ///< it wrote a checkpoint
+  kCollecting,     ///< Python's collector of garbage ran
   kAllocation,     ///< the host took or gave back memory of the GPU or pinned memory
   kPageableCopy,   ///< the host had waited for a copy from pageable memory
   kSynchronising,  ///< the host had waited for the GPU, and had yet to launch again
@@ -25,8 +26,9 @@ enum class IdleCause : std::uint8_t {
   kPython,         ///< the host was within none
   kLatency,        ///< from the launch to the kernel's beginning, where that is short
   kDependency,     ///< likewise where it is long: the kernel waited for another stream or GPU
+  kGraph,          ///< between two kernels of one CUDA graph
 };
-inline constexpr std::size_t kIdleCauses = 10;
+inline constexpr std::size_t kIdleCauses = 12;
 /// A phrase for people, and its name in JSON.
 [[nodiscard]] std::string_view words_of(IdleCause cause);
 [[nodiscard]] std::string_view name_of(IdleCause cause);
@@ -41,6 +43,14 @@ struct TraceShare {
   std::int64_t count = 0;
 };
 
+/// An operator or a class of modules by the GPU's time that it launched.
+struct TraceOwner {
+  std::string name;
+  double share = 0, backward = 0;  ///< of the time; backward: of share, in the backward pass
+  std::int64_t count = 0;          ///< kernels and copies
+  std::int64_t modules = 0;        ///< of this class
+};
+
 /// Where a profile's time went; shares are of the time looked at.
 struct TraceDiagnosis {
   std::optional<std::int64_t> device;  ///< nothing: no GPU worked
@@ -53,6 +63,10 @@ struct TraceDiagnosis {
   std::array<double, kIdleCauses> idle_by{};
   double loader = 0;                ///< share in which the host was in the loader's next()
   std::vector<TraceShare> largest;  ///< largest first
+  std::vector<TraceOwner> operators, modules;  ///< of a GPU's time, largest first
+  double orphans = 0;  ///< of the GPU's work, by time, what has no launch in the trace
+  std::int64_t orphan_count = 0;
+  double overhead = 0;  ///< share in which the profiler itself was at work on the host
   std::vector<JobFinding> findings;
   std::string verdict;
   std::vector<std::string> notes;  ///< what limits this answer

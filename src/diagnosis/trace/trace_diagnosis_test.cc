@@ -28,6 +28,17 @@ class Written {
     gpu("kernel", kernel, from, length, correlation_);
   }
   int next() { return ++correlation_; }
+  /// An operator that autograd counts.
+  void counted(std::string_view name, double from, double length, int sequence, int thread = 1) {
+    events_ += fmt::format(
+        R"({}{{"ph":"X","cat":"cpu_op","name":"{}","pid":77,"tid":{},"ts":{},"dur":{},"args":{{"Sequence number":{}}}}})",
+        events_.empty() ? "" : ",", name, thread, from, length, sequence);
+  }
+  void launched_by(int thread, double at, double from, double length) {
+    ++correlation_;
+    host("cuda_runtime", "cudaLaunchKernel", at, 5, correlation_, thread);
+    gpu("kernel", "gemm", from, length, correlation_);
+  }
 
   [[nodiscard]] TraceDiagnosis diagnosis(std::optional<std::int64_t> device = {}) const {
     TraceTimeline timeline;
@@ -242,6 +253,90 @@ TEST(TraceDiagnosis, WithoutAGpuTheLoopIsToldOf) {
   EXPECT_EQ(d.largest[0].name, "aten::addmm");
   EXPECT_NEAR(d.largest[0].share, 0.5, 1e-9);
   EXPECT_NEAR(d.largest[1].share, 0.1, 1e-9);  // its own time alone
+}
+
+TEST(TraceDiagnosis, GarbageCollectionIsToldByItsOwnEvents) {
+  for (const std::string_view name : {"Python GC", "<built-in function collect>"}) {
+    const TraceDiagnosis d = steps([&](Written& trace, double at) {
+                               trace.launched(at, at + 8, 5992);
+                               trace.host("python_function", name, at + 6000, 3500);
+                             }).diagnosis();
+    EXPECT_EQ(first(d).name, "garbage_collection");
+    EXPECT_NEAR(d.idle_of(IdleCause::kCollecting), 0.35, 1e-9);
+    EXPECT_NE(d.verdict.find("Python's garbage collection"), std::string::npos) << d.verdict;
+  }
+}
+
+TEST(TraceDiagnosis, CheckpointsOfOtherLibrariesAreSavingToo) {
+  for (const std::string_view name :
+       {"torch/serialization.py(944): save", "safetensors/torch.py(9): save_file",
+        "transformers/trainer.py(3): _save_checkpoint",
+        "torch/distributed/checkpoint/state_dict_saver.py(60): save"}) {
+    const TraceDiagnosis d = steps([&](Written& trace, double at) {
+                               trace.launched(at, at + 8, 5992);
+                               trace.host("python_function", name, at + 6000, 3000);
+                             }).diagnosis();
+    EXPECT_NEAR(d.idle_of(IdleCause::kSaving), 0.3, 1e-9) << name;
+  }
+}
+
+TEST(TraceDiagnosis, GapsWithinACudaGraphAreItsOwn) {
+  const TraceDiagnosis d = steps([](Written& trace, double at) {
+                             const int graph = trace.next();
+                             trace.host("cuda_runtime", "cudaGraphLaunch", at, 10, graph);
+                             for (int i = 0; i < 10; ++i)
+                               trace.gpu("kernel", "k", at + 20 + 900 * i, 600, graph);
+                             trace.launched(at + 8720, at + 8730, 1270);
+                           }).diagnosis();
+  // Nine gaps of 300 us a step.
+  EXPECT_NEAR(d.idle_of(IdleCause::kGraph), 0.27, 1e-9);
+  EXPECT_EQ(first(d).name, "graph_gaps");
+}
+
+TEST(TraceDiagnosis, OperatorsAndModulesHaveTheGpusTimeThatTheyLaunch) {
+  const TraceDiagnosis d = steps([](Written& trace, double at) {
+                             const int number = static_cast<int>(at);
+                             trace.host("python_function", "nn.Module: Net_0", at, 4000);
+                             trace.host("python_function", "nn.Module: Linear_1", at + 10, 1000);
+                             trace.host("cpu_op", "aten::linear", at + 20, 900);
+                             trace.counted("aten::addmm", at + 30, 800, number);
+                             trace.launched(at + 40, at + 1000, 2000);
+                             trace.host("python_function", "nn.Module: Linear_2", at + 1100, 1000);
+                             trace.counted("aten::addmm", at + 1110, 800, number + 1);
+                             trace.launched(at + 1120, at + 3000, 1000);
+                             // The backward pass of Linear_1, on a thread of autograd.
+                             trace.counted("autograd::engine::evaluate_function: AddmmBackward0",
+                                           at + 4100, 500, number, 2);
+                             trace.host("cpu_op", "aten::mm", at + 4200, 300, 0, 2);
+                             trace.launched_by(2, at + 4210, at + 4300, 3000);
+                             // No operator, no module, and one that nobody launched.
+                             trace.launched(at + 5000, at + 7300, 400);
+                             trace.gpu("kernel", "orphan", at + 7700, 100);
+                           }).diagnosis();
+  ASSERT_EQ(d.operators.size(), 3u);
+  const double window = d.seconds * 1e6 / kSteps;
+  EXPECT_EQ(d.operators[0].name, "aten::addmm");
+  EXPECT_NEAR(d.operators[0].share, 3000 / window, 1e-9);
+  EXPECT_EQ(d.operators[1].name, "aten::mm");
+  EXPECT_NEAR(d.operators[1].backward, 3000 / window, 1e-9);
+  EXPECT_EQ(d.operators[2].name, "outside of operators");
+  ASSERT_EQ(d.modules.size(), 1u);
+  EXPECT_EQ(d.modules[0].name, "Linear");
+  EXPECT_EQ(d.modules[0].modules, 2);
+  EXPECT_EQ(d.modules[0].count, 3 * kSteps);
+  EXPECT_NEAR(d.modules[0].share, 6000 / window, 1e-9);
+  EXPECT_NEAR(d.modules[0].backward, 3000 / window, 1e-9);
+  EXPECT_EQ(d.orphan_count, kSteps);
+  EXPECT_NEAR(d.orphans, 100.0 / 6500, 1e-9);
+}
+
+TEST(TraceDiagnosis, TheProfilersOwnTimeIsSaid) {
+  const TraceDiagnosis d = steps([](Written& trace, double at) {
+                             trace.launched(at, at + 8, 9992);
+                             trace.host("overhead", "Activity Buffer Request", at + 100, 400);
+                           }).diagnosis();
+  EXPECT_NEAR(d.overhead, 0.04, 1e-6);
+  EXPECT_NE(d.notes.back().find("the profiler itself"), std::string::npos) << d.notes.back();
 }
 
 TEST(TraceDiagnosis, AGpuThatDidNothingIsRefused) {

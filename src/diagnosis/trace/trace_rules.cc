@@ -20,6 +20,8 @@ constexpr Words kWords[] = {
     {"loads_in_main_process", "loading in the main process"},
     {"waits_for_data", "waiting for data"},
     {"checkpoint_stalls", "saving"},
+    {"garbage_collection", "Python's garbage collection"},
+    {"graph_gaps", "gaps between the kernels of CUDA graphs"},
     {"memory_calls", "memory calls of the driver"},
     {"synchronisations", "waits of the host for the GPU"},
     {"optimizer_launching", "launching the optimizer's kernels"},
@@ -82,8 +84,17 @@ class Rules {
   }
 
   void saving(double lost) {
-    add("checkpoint_stalls", lost, fmt::format("torch.save takes {} of the time.", percent(lost)),
+    add("checkpoint_stalls", lost,
+        fmt::format("Writing checkpoints takes {} of the time.", percent(lost)),
         "save less often, or in a thread from a copy on the host.", "", Confidence::kHigh);
+  }
+
+  void collecting(double lost) {
+    add("garbage_collection", lost,
+        fmt::format("Python collects garbage {} of the time.", percent(lost)),
+        "gc.freeze() before the loop, gc.disable() in it and gc.collect() every some hundred "
+        "steps, on all ranks in the same one.",
+        "", Confidence::kHigh);
   }
 
   void finish(std::string healthy, std::string state) {
@@ -249,6 +260,7 @@ void add_gpu_findings(const TraceTimeline& timeline, const GpuTime& t, const Ker
   rules.loader(d.idle_of(IdleCause::kLoader),
                ", the GPU idle in " + percent(d.idle_of(IdleCause::kLoader)));
   rules.saving(d.idle_of(IdleCause::kSaving));
+  rules.collecting(d.idle_of(IdleCause::kCollecting));
   rules.add("memory_calls", d.idle_of(IdleCause::kAllocation),
             "The GPU idles while memory is taken from or given back to the driver.",
             "no torch.cuda.empty_cache() in the loop; where sizes vary "
@@ -279,6 +291,13 @@ void add_gpu_findings(const TraceTimeline& timeline, const GpuTime& t, const Ker
             "Work that is launched waits for another stream or another GPU while this one idles.",
             "look for stream.wait_stream(), events and CPU offload in the script.", "",
             Confidence::kLow);
+  rules.add(
+      "graph_gaps", d.idle_of(IdleCause::kGraph),
+      "The GPU idles between the kernels of CUDA graphs, which the host does not launch one "
+      "by one.",
+      "fewer and larger kernels: torch.compile(mode=\"reduce-overhead\") fuses them, a larger "
+      "batch fills them.",
+      "compile", Confidence::kMedium);
   computing(t, kernels, rules);
   rules.finish("Nothing keeps it waiting.",
                fmt::format("The GPU computes {} of the time and idles {}.", percent(d.compute),
@@ -289,6 +308,7 @@ void add_host_findings(const TraceTimeline& timeline, TraceDiagnosis& d) {
   Rules rules(timeline, d);
   rules.loader(d.loader, "");
   rules.saving(d.idle_of(IdleCause::kSaving));
+  rules.collecting(d.idle_of(IdleCause::kCollecting));
   rules.add(
       "communication", d.communication,
       fmt::format("Gloo's collectives take {} of the time, {} beside operators; waiting for "

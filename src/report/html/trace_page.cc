@@ -85,14 +85,39 @@ Json largest_of(const TraceDiagnosis& d) {
                rows);
 }
 
+Json owners_of(const std::vector<TraceOwner>& owners, bool modules) {
+  std::vector<std::vector<Cell>> rows;
+  for (const TraceOwner& o : owners) {
+    rows.push_back({{o.name, {}},
+                    {"", shown_exact_percent(o.share)},
+                    {"", shown_exact_percent(o.backward)},
+                    {"", shown_count(o.count)}});
+    if (modules) rows.back().push_back({"", shown_count(o.modules)});
+  }
+  if (rows.empty()) return {};
+  std::vector<Column> columns{{modules ? "module" : "operator", false},
+                              {"of the time"},
+                              {"of it backward"},
+                              {"kernels and copies"}};
+  if (modules) columns.push_back({"modules"});
+  return table(columns, rows);
+}
+
 void add_time(const TraceDiagnosis& d, Page& page) {
   page.headline(d.findings.empty() ? Verdict::kGood : Verdict::kRisky, d.verdict, {});
   page.tile(d.device ? "The GPU computes" : "Within operators", shown_percent(d.compute));
   if (d.device) page.tile("Idles", shown_percent(d.idle));
   if (d.step_s > 0) page.tile("A step", shown_time(d.step_s), "median of " + with_commas(d.steps));
-  page.section("What costs time", "By the time that each takes.", {trace_finding_table(d.findings)});
+  page.section("What costs time", "By the time that each takes.",
+               {trace_finding_table(d.findings)});
   page.section("Where the time went", "", {causes_of(d)});
   page.section("What takes most", "", {largest_of(d)});
+  page.section("Operators by the GPU's time",
+               "The innermost operator around the launch of each kernel.",
+               {owners_of(d.operators, false)});
+  page.section("Modules by the GPU's time",
+               "By class of the innermost module; the backward pass counts with its forward.",
+               {owners_of(d.modules, true)});
   page.footer("Limits", d.notes);
 }
 

@@ -15,6 +15,16 @@ Json trace_object(const TraceDiagnosis& d) {
     idle.append(std::string(name_of(static_cast<IdleCause>(i))), d.idle_by[i]);
   for (const TraceShare& s : d.largest)
     largest.push_back({{"name", s.name}, {"share", s.share}, {"count", s.count}});
+  const auto owners = [](const std::vector<TraceOwner>& from, bool modules) {
+    Json list = Json::array();
+    for (const TraceOwner& o : from) {
+      Json owner{
+          {"name", o.name}, {"share", o.share}, {"backward", o.backward}, {"count", o.count}};
+      if (modules) owner["modules"] = o.modules;
+      list.push_back(std::move(owner));
+    }
+    return list;
+  };
   for (const JobFinding& f : d.findings) findings.push_back(finding_object(f));
   return {{"gpu", d.device ? Json(*d.device) : Json()},
           {"seconds", d.seconds},
@@ -29,6 +39,10 @@ Json trace_object(const TraceDiagnosis& d) {
           {"lost_by", idle},
           {"in_loader", d.loader},
           {"largest", largest},
+          {"operators", owners(d.operators, false)},
+          {"modules", owners(d.modules, true)},
+          {"without_launch", {{"share", d.orphans}, {"count", d.orphan_count}}},
+          {"profiler_overhead", d.overhead},
           {"findings", findings},
           {"notes", d.notes}};
 }
