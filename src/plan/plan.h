@@ -20,6 +20,9 @@ enum class Objective : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Objective objective);
 [[nodiscard]] Result<Objective> parse_objective(std::string_view name);
 
+/// What pinned memory gains or costs is worth a word from this share on; below it, it is pinned.
+inline constexpr double kPinningTells = 0.005;
+
 /// A captured step and the precision that it would run in.
 struct PrecisionChoice {
   Precision precision = Precision::kFp32;

@@ -83,6 +83,26 @@ TEST_F(PlanTest, RespectsWhatTheUserFixed) {
   EXPECT_FALSE(f.loader.pin);
 }
 
+TEST_F(PlanTest, NoChoiceOfPinningIsSlowerThanTheOther) {
+  int pinned = 0, pageable = 0;
+  for (const double cost_ms : {0.01, 0.05, 1.0}) {
+    for (const double cores : {2.0, 4.0, 8.0, 16.0}) {
+      PlanRequest r = request();
+      r.base.sample =
+          sample_cost_given(cost_ms * kMillisecond, {Bytes(16'384), 1}, knowledge_->loader);
+      r.base.machine.host.cores = cores;
+      const auto plan = make_plan(r, *knowledge_);
+      ASSERT_TRUE(plan) << plan.error().text();
+      const bool pin = plan->best.forecast.loader.pin;
+      const double gain = pin ? plan->pin_gain : -plan->pin_gain;
+      EXPECT_GE(gain, -kPinningTells) << cost_ms << " ms, " << cores << " cores, pinned " << pin;
+      ++(pin ? pinned : pageable);
+    }
+  }
+  EXPECT_GT(pinned, 0);
+  EXPECT_GT(pageable, 0);
+}
+
 TEST_F(PlanTest, WhereTheHostLimitsItNamesWhatTakesWorkOffIt) {
   PlanRequest r = request();
   r.batch = 4;

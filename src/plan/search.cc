@@ -212,7 +212,7 @@ Status SettingSearch::choose_batch_for_workers(TriedSetting& setting,
   return {};
 }
 
-/// Pinning is the rule; on a host without cores to spare its thread can cost more than the copies
+/// Pinning among equals; on a host without cores to spare its thread can cost more than the copies
 /// gain.
 Status SettingSearch::choose_pinning(TriedSetting& setting) {
   if (!setting.scenario.sample.known) return {};
@@ -221,7 +221,7 @@ Status SettingSearch::choose_pinning(TriedSetting& setting) {
   auto time = TRY(step_time_of(pageable.scenario, knowledge_));
   pageable.time = std::move(time);
   if (choose_loader(pageable) &&
-      pageable.throughput.samples_per_s > (1 + kSameSpeed) * setting.throughput.samples_per_s) {
+      pageable.throughput.samples_per_s > (1 + kPinningTells) * setting.throughput.samples_per_s) {
     setting = std::move(pageable);
   }
   return {};

@@ -141,7 +141,7 @@ std::string why_batch(const Plan& plan, const ReportContext& context) {
                     number(o.samples_per_s.value), context.sample_word,
                     context.cpu ? "" : " with " + gpus_text(o.job.gpus), other.batch_limits.low);
   }
-  if (!context.cpu && f.input.known && std::fabs(plan.pin_gain) > 0.005) {
+  if (!context.cpu && f.input.known && std::fabs(plan.pin_gain) > kPinningTells) {
     text +=
         f.loader.pin
             ? fmt::format("Pinned memory with non_blocking copies: {:+.0f} % against pageable.\n",
