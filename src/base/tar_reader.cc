@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace stoker {
+
 TarReader::TarReader(const std::filesystem::path& path)
     // O_NONBLOCK: what was a file when it was listed may be a pipe by now, and must not hang us.
     : handle_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
@@ -41,16 +44,17 @@ TarReader::Step TarReader::next() {
 std::int64_t TarReader::size() const { return archive_entry_size(entry_); }
 
 bool TarReader::read(std::string& out) {
-  out.resize(static_cast<std::size_t>(size()));
-  std::size_t at = 0;
-  while (at < out.size()) {
+  const auto whole = static_cast<std::size_t>(std::max<std::int64_t>(0, size()));
+  out.clear();
+  // A damaged archive may claim any size: memory grows with what is really there.
+  while (out.size() < whole) {
+    const std::size_t at = out.size();
+    out.resize(at + std::min(whole - at, kReadBlock));
     const la_ssize_t got = archive_read_data(archive_, out.data() + at, out.size() - at);
+    out.resize(at + static_cast<std::size_t>(std::max<la_ssize_t>(0, got)));
     if (got <= 0) break;
-    at += static_cast<std::size_t>(got);
   }
-  const bool whole = at == out.size();
-  out.resize(at);
-  return whole;
+  return out.size() == whole;
 }
 
 bool TarReader::skip(const std::function<bool()>& enough) {

@@ -14,7 +14,7 @@ namespace {
 /// (PCIe 3) and 10 GB/s (PCIe 4 and 5) in vendors' and users' tables; a guess where none is
 /// measured.
 constexpr double kPageableBandwidth = 5e9;
-/// Of rates that two sums of the same times give.
+/// Two rates that differ by less come from the order in which times were added.
 constexpr double kRounding = 1e-6;
 /// Below this share of a step the GPU's waiting is not worth a change.
 constexpr double kNoWait = 0.02;

@@ -24,7 +24,7 @@ class SpanSet {
   [[nodiscard]] std::span<const TimeSpan> spans() const { return spans_; }
   [[nodiscard]] bool empty() const { return spans_.empty(); }
   [[nodiscard]] std::int64_t length() const;
-  /// Of what lies within `window`; logarithmic, then linear in what does.
+  /// The length of what lies within `window`; logarithmic, then linear in what does.
   [[nodiscard]] std::int64_t length_within(TimeSpan window) const;
 
   /// In logarithmic time.

@@ -58,7 +58,7 @@ struct HostSpan {
   std::uint32_t thread = 0;
   HostWork work = HostWork::kOperator;
   std::int32_t collective = -1;  ///< TraceTimeline::collectives
-  /// Of an operator, that of autograd: a forward operator and its backward share it. -1: not told.
+  /// Autograd's number of an operator: a forward operator and its backward share it. -1: not told.
   std::int32_t sequence = -1;
 };
 

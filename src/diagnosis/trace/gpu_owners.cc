@@ -46,11 +46,11 @@ class Owners {
   }
 
   void add(const GpuSpan& work, std::int64_t ns) {
-    all.all_ns += ns;
+    all_.all_ns += ns;
     const HostSpan* launch = timeline_.launch(work.correlation);
     if (!launch) {
-      all.orphan_ns += ns;
-      ++all.orphans;
+      all_.orphan_ns += ns;
+      ++all_.orphans;
       return;
     }
     const auto at = static_cast<std::size_t>(launch - host_.data());
@@ -70,12 +70,10 @@ class Owners {
   }
 
   GpuOwners finish() {
-    all.operators = sorted(operators_);
-    all.modules = sorted(modules_);
-    return std::move(all);
+    all_.operators = sorted(operators_);
+    all_.modules = sorted(modules_);
+    return std::move(all_);
   }
-
-  GpuOwners all;
 
  private:
   struct Sum {
@@ -105,7 +103,8 @@ class Owners {
 
   const TraceTimeline& timeline_;
   const std::vector<HostSpan>& host_;
-  /// Of each host span the innermost operator, module and backward operator around or at it.
+  GpuOwners all_;
+  /// The innermost operator, module and backward operator around or at each host span.
   std::vector<std::int32_t> operator_, module_, backward_;
   std::unordered_map<std::int32_t, std::int32_t> forward_;  ///< by sequence number
   Sums operators_, modules_;

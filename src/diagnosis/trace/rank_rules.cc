@@ -75,7 +75,7 @@ std::string causes_text(const RanksDiagnosis& d, const Straggler& s) {
   return fmt::format(" Beyond the others: {}{}.", text, a_step(d));
 }
 
-class RankRules {
+class RankRules : FindingList {
  public:
   explicit RankRules(RanksDiagnosis& d) : d_(d) {}
 
@@ -147,41 +147,18 @@ class RankRules {
                 : (shared.ranks.size() == 1 ? "rank " : "ranks ") + number_list(shared.ranks),
             percent(shared.largest->lost), finding.evidence);
       }
-      (is_cheaper(name) ? cheaper_ : d_.findings).push_back(std::move(finding));
+      add(std::move(finding));
     }
   }
 
   void finish() {
-    const auto by_time = [](const JobFinding& a, const JobFinding& b) { return a.lost > b.lost; };
-    std::ranges::stable_sort(d_.findings, by_time);
-    std::ranges::stable_sort(cheaper_, by_time);
-    const bool waits = !d_.findings.empty();
-    d_.findings.insert(d_.findings.end(), cheaper_.begin(), cheaper_.end());
     d_.verdict = state();
-    if (d_.findings.empty()) {
-      d_.verdict += " Nothing keeps the ranks waiting.";
-      return;
-    }
-    const JobFinding& first = d_.findings.front();
-    d_.verdict += verdict_end(first, waits);
-    if (first.name == "waits_for_slowest_rank" && d_.straggler)
+    d_.findings = FindingList::finish("Nothing keeps the ranks waiting.", d_.verdict);
+    if (!d_.findings.empty() && d_.findings[0].name == "waits_for_slowest_rank" && d_.straggler)
       d_.verdict += fmt::format(" That is rank {}.", d_.straggler->rank);
   }
 
  private:
-  void add(std::string name, double lost, std::string evidence, const std::string& cure,
-           std::string setting, Confidence confidence) {
-    if (lost < kWorthTurning) return;
-    d_.findings.push_back({.name = std::move(name),
-                           .lost = lost,
-                           .evidence = std::move(evidence),
-                           .cure = cure + at_most(lost),
-                           .setting = std::move(setting),
-                           .gain = {},
-                           .price = {},
-                           .confidence = confidence});
-  }
-
   [[nodiscard]] std::string state() const {
     const std::string who = counted(static_cast<std::int64_t>(d_.ranks.size()), "rank");
     if (!d_.gpus)
@@ -193,7 +170,6 @@ class RankRules {
   }
 
   RanksDiagnosis& d_;
-  std::vector<JobFinding> cheaper_;
 };
 
 }  // namespace

@@ -12,62 +12,9 @@
 namespace stoker {
 namespace {
 
-struct Words {
-  std::string_view finding, words;
-  bool cheaper = false;
-};
-constexpr Words kWords[] = {
-    {"loads_in_main_process", "loading in the main process"},
-    {"waits_for_data", "waiting for data"},
-    {"checkpoint_stalls", "saving"},
-    {"garbage_collection", "Python's garbage collection"},
-    {"graph_gaps", "gaps between the kernels of CUDA graphs"},
-    {"memory_calls", "memory calls of the driver"},
-    {"synchronisations", "waits of the host for the GPU"},
-    {"optimizer_launching", "launching the optimizer's kernels"},
-    {"host_bound_launching", "a host that launches too slowly"},
-    {"python_between_operators", "Python between operators"},
-    {"pageable_copies", "copies from pageable memory"},
-    {"copies_to_the_gpu", "copies to the GPU"},
-    {"other_copies", "copies to the host or within the GPU"},
-    {"communication", "communication"},
-    {"dependencies", "waiting for other streams or GPUs"},
-    {"waits_for_slowest_rank", "waiting for the slowest rank"},
-    {"transfers", "transfers of collectives"},
-    {"fp32_kernels", "matrix products and convolutions in FP32", true},
-    {"layout_changes", "changes between channels-first and channels-last", true},
-    {"unfused_kernels", "kernels that are not fused", true},
-    {"optimizer_kernels", "the optimizer", true},
-};
-
-class Rules {
+class Rules : public FindingList {
  public:
   Rules(const TraceTimeline& timeline, TraceDiagnosis& d) : timeline_(timeline), d_(d) {}
-
-  /// Time in which the GPU, or a loop without one, got nothing done.
-  void add(std::string name, double lost, std::string evidence, const std::string& cure,
-           std::string setting, Confidence confidence) {
-    keep(d_.findings, {.name = std::move(name),
-                       .lost = lost,
-                       .evidence = std::move(evidence),
-                       .cure = cure + at_most(lost),
-                       .setting = std::move(setting),
-                       .gain = {},
-                       .price = {},
-                       .confidence = confidence});
-  }
-  /// Time of kernels that a setting makes cheaper. It is not lost whole, so these stand behind.
-  void add_cheaper(std::string name, double share, std::string evidence, std::string cure,
-                   std::string setting, Confidence confidence) {
-    keep(cheaper_, {.name = std::move(name),
-                    .lost = share,
-                    .evidence = std::move(evidence),
-                    .cure = std::move(cure),
-                    .setting = std::move(setting),
-                    .gain = {},
-                    .price = {},
-                    .confidence = confidence});
-  }
 
   void loader(double lost, const std::string& beside) {
     const std::string evidence = fmt::format(
@@ -97,28 +44,14 @@ class Rules {
         "", Confidence::kHigh);
   }
 
-  void finish(std::string healthy, std::string state) {
-    const auto by_time = [](const JobFinding& a, const JobFinding& b) { return a.lost > b.lost; };
-    std::ranges::stable_sort(d_.findings, by_time);
-    std::ranges::stable_sort(cheaper_, by_time);
-    const bool waits = !d_.findings.empty();
-    d_.findings.insert(d_.findings.end(), cheaper_.begin(), cheaper_.end());
-    if (d_.findings.empty()) {
-      d_.verdict = std::move(state) + " " + std::move(healthy);
-      return;
-    }
-    const JobFinding& first = d_.findings.front();
-    d_.verdict = std::move(state) + verdict_end(first, waits);
+  void finish(const std::string& healthy, std::string state) {
+    d_.verdict = std::move(state);
+    d_.findings = FindingList::finish(healthy, d_.verdict);
   }
 
  private:
-  static void keep(std::vector<JobFinding>& findings, JobFinding finding) {
-    if (finding.lost >= kWorthTurning) findings.push_back(std::move(finding));
-  }
-
   const TraceTimeline& timeline_;
   TraceDiagnosis& d_;
-  std::vector<JobFinding> cheaper_;
 };
 
 void host_bound(const GpuTime& t, Rules& rules, const TraceDiagnosis& d) {
@@ -203,30 +136,6 @@ void computing(const GpuTime& t, const KernelShares& kernels, Rules& rules) {
 }
 
 }  // namespace
-
-std::string at_most(double lost) {
-  constexpr double kLeastLeft = 0.01;  // of the time, so that the bound stays a number
-  return fmt::format(" At most {:+.0f} % speed.", kPerCent * lost / std::max(kLeastLeft, 1 - lost));
-}
-
-bool is_cheaper(std::string_view finding) {
-  const auto at = std::ranges::find(kWords, finding, &Words::finding);
-  return at != std::end(kWords) && at->cheaper;
-}
-
-std::string words_of_finding(std::string_view finding) {
-  const auto at = std::ranges::find(kWords, finding, &Words::finding);
-  if (at != std::end(kWords)) return std::string(at->words);
-  std::string words(finding);
-  std::ranges::replace(words, '_', ' ');
-  return words;
-}
-
-std::string verdict_end(const JobFinding& first, bool waits) {
-  return fmt::format(" {} {}: {} of the time.",
-                     waits ? "Most is lost by" : "What may get cheaper is",
-                     words_of_finding(first.name), percent(first.lost));
-}
 
 double share_of_window(std::int64_t ns, TimeSpan window) {
   return window.length() > 0 ? static_cast<double>(ns) / static_cast<double>(window.length()) : 0;

@@ -3,19 +3,11 @@
 #include <string>
 #include <string_view>
 
+#include "diagnosis/trace/finding_list.h"
 #include "diagnosis/trace/gpu_time.h"
 #include "diagnosis/trace/trace_diagnosis.h"
 
 namespace stoker {
-
-/// Losses below are not reported, as in a watch.
-inline constexpr double kWorthTurning = 0.05;
-/// What a loss that is removed whole brings: " At most +25 % speed."
-[[nodiscard]] std::string at_most(double lost);
-/// A finding of kernels that a setting makes cheaper: its time is not lost whole.
-[[nodiscard]] bool is_cheaper(std::string_view finding);
-/// " Most is lost by loading in the main process: 33 % of the time."; `waits`: it is time lost.
-[[nodiscard]] std::string verdict_end(const JobFinding& first, bool waits);
 
 [[nodiscard]] double share_of_window(std::int64_t ns, TimeSpan window);
 

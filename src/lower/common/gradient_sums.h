@@ -14,7 +14,7 @@ struct GradientSums {
   std::vector<std::uint32_t> lies_in;  ///< by storage: the last sum of its memory, or itself
 };
 
-/// The same for every batch size.
+/// It does not depend on the batch size.
 [[nodiscard]] GradientSums find_gradient_sums(const Step& step);
 
 }  // namespace stoker

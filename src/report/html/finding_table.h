@@ -9,7 +9,7 @@ namespace stoker::page {
 
 /// Findings of a diagnosis as a table of a page; null where there are none.
 [[nodiscard]] json::Value finding_table(const std::vector<JobFinding>& findings);
-/// Likewise of traces, under their names in words.
+/// Findings of traces, under their names in words; null where there are none.
 [[nodiscard]] json::Value trace_finding_table(const std::vector<JobFinding>& findings);
 
 }  // namespace stoker::page

@@ -87,7 +87,7 @@ constexpr double kBucket = 25 << 20;
 /// 90 % half-width of a ring through a part of a mesh: by the V100s' cube, served without its rows.
 constexpr double kMeshSpread = 0.9;
 
-/// Of machines with the links of the measured one, whose own curve leaves little open.
+/// What a curve leaves open on machines with the links of the measured one.
 double spread_of(const FabricFit& fit, const CollectiveCoefficients& c) {
   return std::hypot(fit.spread_at(kBucket), c.machine_spread);
 }

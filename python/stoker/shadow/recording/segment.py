@@ -223,7 +223,6 @@ class Record:
         return layers(without_preparation(self.recorder.events[:self.end()], self.recorder.kinds, self.inputs)[0])
 
     # -- afterwards ---------------------------------------------------------------------------------------------------
-
     def equal_parts(self) -> bool:
         """Whether this step is one part, repeated with other data."""
         if self._equal[0] != len(self.parts):

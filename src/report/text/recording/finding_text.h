@@ -19,7 +19,7 @@ inline constexpr std::size_t kFindingWidth = 100;
 
 /// " 1. too_few_workers (49 % of the time, confidence high)", its evidence and its cure below.
 [[nodiscard]] std::string finding_text(const JobFinding& finding, std::size_t number);
-/// Likewise under a name of its own.
+/// A finding under a name of its own.
 [[nodiscard]] std::string finding_text(const JobFinding& finding, std::size_t number,
                                        const std::string& name);
 /// Findings of traces, under their names in words; empty where there are none.
