@@ -60,12 +60,12 @@ Json rank_table(const RanksDiagnosis& d) {
 }
 
 Json behind_of(const RanksDiagnosis& d) {
-  std::vector<Bar> bars_;
+  std::vector<Bar> ranks;
   for (const RankShares& r : d.ranks)
-    bars_.push_back(
+    ranks.push_back(
         {fmt::format("rank {}", r.rank), shown_time(r.behind_s),
          fmt::format("last at {} of {}", r.last_at, counted(r.collectives, "collective"))});
-  return d.matched > 0 ? bars(bars_, "behind the median of the other ranks, s") : Json();
+  return d.matched > 0 ? bars(ranks, "behind the median of the other ranks, s") : Json();
 }
 
 Json kind_table(const RanksDiagnosis& d) {

@@ -286,8 +286,8 @@ TEST(Residual, AShortConvolutionIsNotChargedWhatItsRowHoldsBesides) {
   EXPECT_LT(microseconds, 200);
 }
 
-/// What trees on shapes say of chips without rows lies between the data sheet and three times the rules,
-/// and only of convolutions that were measured on others.
+/// What trees on shapes say of chips without rows lies between the data sheet and three times the
+/// rules, and only of convolutions that were measured on others.
 TEST(Residual, ConvolutionsOfChipsWithoutRowsFollowTheirShape) {
   auto coefficients = CoefficientFile::load_shipped();
   ASSERT_TRUE(coefficients) << coefficients.error().text();
