@@ -46,15 +46,17 @@ std::int64_t TarReader::size() const { return archive_entry_size(entry_); }
 bool TarReader::read(std::string& out) {
   const auto whole = static_cast<std::size_t>(std::max<std::int64_t>(0, size()));
   out.clear();
-  // A damaged archive may claim any size: memory grows with what is really there.
-  while (out.size() < whole) {
-    const std::size_t at = out.size();
-    out.resize(at + std::min(whole - at, kReadBlock));
-    const la_ssize_t got = archive_read_data(archive_, out.data() + at, out.size() - at);
-    out.resize(at + static_cast<std::size_t>(std::max<la_ssize_t>(0, got)));
-    if (got <= 0) break;
+  const void* block = nullptr;
+  std::size_t length = 0;
+  la_int64_t offset = 0;
+  // Block by block: a damaged archive may claim any size, and what lies before the damage counts.
+  int state = ARCHIVE_OK;
+  while ((state = archive_read_data_block(archive_, &block, &length, &offset)) == ARCHIVE_OK) {
+    out.resize(std::max(out.size(), std::min(whole, static_cast<std::size_t>(offset))));  // a hole
+    out.append(static_cast<const char*>(block), length);
   }
-  return out.size() == whole;
+  if (state == ARCHIVE_EOF) out.resize(whole);  // a hole at the end
+  return state == ARCHIVE_EOF;
 }
 
 bool TarReader::skip(const std::function<bool()>& enough) {

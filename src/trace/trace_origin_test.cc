@@ -12,8 +12,10 @@ TEST(TraceOrigin, IsFoundBeforeAndBehindTheEvents) {
       const char* text :
       {R"({"distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8}, "traceEvents": []})",
        R"({"traceEvents": [{"args": {"a": "\"distributedInfo\": {\"rank\": 1}"}}],
-            "distributedInfo":{"pg_config":[{"rank": 5}], "rank":3,"world_size":8,"backend":"nccl"}})",
-       R"({"traceEvents": [{"ts": }], "distributedInfo": {"rank": 3, "world_size": 8, "backend": "nccl", )"}) {
+            "distributedInfo":{"pg_config":[{"rank": 5}],
+            "rank":3,"world_size":8,"backend":"nccl"}})",
+       R"({"traceEvents": [{"ts": }],
+            "distributedInfo": {"rank": 3, "world_size": 8, "backend": "nccl", )"}) {
     const TraceOrigin origin = origin_of(text);
     EXPECT_EQ(origin.rank, 3) << text;
     EXPECT_EQ(origin.world_size, 8) << text;

@@ -16,12 +16,11 @@ from torch.overrides import TorchFunctionMode
 from .. import device as devices
 from .. import standins
 from ..plain import without_colours
-from ..tracing import packed, rnn
+from ..tracing import packed, random_state, rnn
 from ..tracing.functions import AbstractFunctions
 from ..user_code import trimmed
 from . import endings, hints, main_module, manners, sites, standard_input
 from .facade import (
-    chance,
     compilation,
     cuda,
     distributed,
@@ -117,7 +116,7 @@ def run(request: Request, result_file: str, scratch: str, log: str, progress) ->
     _prepare_device(world)
     world.progress = progress
     world.watcher = Watcher(world)
-    chance.begin()
+    random_state.seed()
     main = _prepare_main(request, batches.arguments(request))
     batches.install(world)
     if world.on_gpu:

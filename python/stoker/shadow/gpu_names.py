@@ -1,4 +1,5 @@
-"""GPUs by the names that torch.cuda.get_device_name gives: scripts decide by them."""
+"""GPUs by the names that torch.cuda.get_device_name gives: scripts decide by them. They are as nvidia-smi and rocm-smi commonly show
+them; no board but those of recorded traces was asked."""
 
 from __future__ import annotations
 

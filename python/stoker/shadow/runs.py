@@ -35,7 +35,7 @@ def warm_up(say) -> None:
             device._keep.append(shim.load(say))
     device._import_torch()
     with contextlib.suppress(ImportError):
-        import numpy.random  # noqa: F401 (chance.begin() seeds it where it is there)
+        import numpy.random  # noqa: F401 (random_state.seed() seeds it where it is there)
     import torch.utils.data  # noqa: F401
     from torch._subclasses.fake_tensor import FakeTensorMode
 

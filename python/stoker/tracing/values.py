@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import random
-import sys
 import weakref
 
 import torch
 from torch._subclasses import fake_tensor
 
-from . import operators
+from . import operators, random_state
 
 MOST_ELEMENTS = 4096  # of a tensor that is computed for real
-SEED = 0  # the same random choices in all captures of a step, or their structures would differ
 
 # Operator -> the guess for its (first) output. Where an output is an index, the first there is.
 _IN_RANGE = {
@@ -37,19 +34,12 @@ _KEEPS = {"max", "min", "amax", "amin", "mean", "median", "clone", "_to_copy", "
 @contextlib.contextmanager
 def seeded():
     """The random numbers of Python, NumPy and PyTorch's CPU are the same in each capture, and as they were afterwards."""
-    numpy = sys.modules.get("numpy")
-    before = random.getstate(), torch.get_rng_state(), numpy and numpy.random.get_state()
-    random.seed(SEED)
-    torch.manual_seed(SEED)
-    if numpy:
-        numpy.random.seed(SEED)
+    before = random_state.now()
+    random_state.seed()
     try:
         yield
     finally:
-        random.setstate(before[0])
-        torch.set_rng_state(before[1])
-        if numpy:
-            numpy.random.set_state(before[2])
+        random_state.put(before)
 
 
 def base_name(func) -> str:

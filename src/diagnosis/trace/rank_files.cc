@@ -13,6 +13,9 @@
 namespace stoker {
 namespace {
 
+/// Characters of a list, behind which it ends by "...": a line of a note.
+constexpr std::size_t kMostShown = 60;
+
 std::string name_of_file(const RankTrace& trace) {
   return std::filesystem::path(trace.file).filename().string();
 }
@@ -117,7 +120,7 @@ void compare(RankSet& set) {
     std::string others;
     for (const RankTrace& trace : set.ranks) {
       if (trace.diagnosis.steps == usual) continue;
-      if (others.size() > 60) {
+      if (others.size() > kMostShown) {
         others += ", ...";
         break;
       }
@@ -149,7 +152,6 @@ void compare(RankSet& set) {
 }  // namespace
 
 std::string number_list(const std::vector<std::int64_t>& numbers) {
-  constexpr std::size_t kMostShown = 60;  // characters
   std::string text;
   for (std::size_t i = 0; i < numbers.size();) {
     std::size_t end = i + 1;

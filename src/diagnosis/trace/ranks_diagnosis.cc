@@ -132,32 +132,32 @@ class Account {
     compare(c, *last);
   }
 
-  /// The last one's lateness, and what it did more than the median of the others.
+  /// How much less than the median of the others `value` is for a rank of the collective.
+  template <class Value>
+  [[nodiscard]] double below_others(const MatchedCollective& c, const MatchedCollective::Member& m,
+                                    Value value) const {
+    std::vector<std::int64_t> others;
+    for (const auto& other : c.members)
+      if (other.rank != m.rank) others.push_back(value(of(other)));
+    return middle_of(std::move(others)) - static_cast<double>(value(of(m)));
+  }
+
+  /// How late each was, and what the last one did more than the median of the others.
   void compare(const MatchedCollective& c, const MatchedCollective::Member& last) {
-    for (const auto& m : c.members) {
-      std::vector<std::int64_t> others;
-      for (const auto& other : c.members)
-        if (other.rank != m.rank) others.push_back(of(other).time.length());
-      tallies_[m.rank].behind_ns +=
-          std::max(0.0, middle_of(std::move(others)) - static_cast<double>(of(m).time.length()));
-    }
+    const auto late = [&](const MatchedCollective::Member& m) {
+      return std::max(
+          0.0, below_others(c, m, [](const RankCollective& one) { return one.time.length(); }));
+    };
+    for (const auto& m : c.members) tallies_[m.rank].behind_ns += late(m);
     double explained = 0;
     for (std::size_t work = 0; work < kRankWork; ++work) {
-      std::vector<std::int64_t> others;
-      for (const auto& other : c.members)
-        if (other.rank != last.rank) others.push_back(of(other).before[work]);
-      const double more = static_cast<double>(of(last).before[work]) - middle_of(std::move(others));
+      const double more =
+          -below_others(c, last, [&](const RankCollective& one) { return one.before[work]; });
       more_[last.rank][work] += more;
       explained += std::max(0.0, more);
     }
-    if (last.collective == 0) {
-      std::vector<std::int64_t> others;
-      for (const auto& other : c.members)
-        if (other.rank != last.rank) others.push_back(of(other).time.length());
-      tallies_[last.rank].before_trace_ns +=
-          std::max(0.0, middle_of(std::move(others)) - static_cast<double>(of(last).time.length()) -
-                            explained);
-    }
+    if (last.collective == 0)
+      tallies_[last.rank].before_trace_ns += std::max(0.0, late(last) - explained);
   }
 
   const std::vector<RankTrace>& ranks_;

@@ -30,9 +30,9 @@ class Written {
   int next() { return ++correlation_; }
   /// An operator that autograd counts.
   void counted(std::string_view name, double from, double length, int sequence, int thread = 1) {
-    events_ += fmt::format(
-        R"({}{{"ph":"X","cat":"cpu_op","name":"{}","pid":77,"tid":{},"ts":{},"dur":{},"args":{{"Sequence number":{}}}}})",
-        events_.empty() ? "" : ",", name, thread, from, length, sequence);
+    events_ += fmt::format(R"({}{{"ph":"X","cat":"cpu_op","name":"{}","pid":77,"tid":{},)"
+                           R"("ts":{},"dur":{},"args":{{"Sequence number":{}}}}})",
+                           events_.empty() ? "" : ",", name, thread, from, length, sequence);
   }
   void launched_by(int thread, double at, double from, double length) {
     ++correlation_;

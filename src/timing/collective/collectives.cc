@@ -81,7 +81,8 @@ const FabricFit* nearest(const std::vector<FabricFit>& fits, const std::string& 
   return best;
 }
 
-/// Buckets of gradients, whose collectives a step waits for.
+/// Bytes of a bucket of gradients, whose collectives a step waits for: DistributedDataParallel's
+/// bucket_cap_mb=25.
 constexpr double kBucket = 25 << 20;
 
 /// 90 % half-width of a ring through a part of a mesh: by the V100s' cube, served without its rows.

@@ -8,20 +8,9 @@ of a capture begin with the same numbers.
 from __future__ import annotations
 
 import contextlib
-import random
-import sys
 import threading
 
-import torch
-
-
-def begin() -> None:
-    """From here on this process draws what every run draws that seeds nothing itself."""
-    random.seed(0)
-    torch.random.default_generator.manual_seed(0)
-    numpy = sys.modules.get("numpy.random")
-    if numpy is not None:
-        numpy.seed(0)
+from ...tracing import random_state
 
 
 class Chance:
@@ -34,23 +23,11 @@ class Chance:
         if threading.current_thread() is not threading.main_thread():
             yield  # the loop draws meanwhile
             return
-        of_the_loop = _now()
+        of_the_loop = random_state.now()
         if self._numbers is not None:
-            _put(self._numbers)
+            random_state.put(self._numbers)
         try:
             yield
         finally:
-            self._numbers = _now()
-            _put(of_the_loop)
-
-
-def _now() -> tuple:
-    numpy = sys.modules.get("numpy.random")
-    return random.getstate(), torch.random.default_generator.get_state(), numpy.get_state() if numpy is not None else None
-
-
-def _put(numbers: tuple) -> None:
-    random.setstate(numbers[0])
-    torch.random.default_generator.set_state(numbers[1])
-    if numbers[2] is not None:
-        sys.modules["numpy.random"].set_state(numbers[2])
+            self._numbers = random_state.now()
+            random_state.put(of_the_loop)

@@ -104,7 +104,8 @@ class _Facade:
         self._world.outcome.saved = self._world.outcome.saved or []
 
     def _may_wait(self) -> bool:
-        """Whether this run, whose batch nothing has replaced, is asked for what it finds alone: its step is captured at other batches."""
+        """Whether this run, whose batch nothing has replaced, is asked for what it finds alone: its step is captured at other batches. The
+        outcome says so."""
         outcome = self._world.outcome
         outcome.compiles_later = self._world.request.may_compile_later and not outcome.batch_replaced
         return outcome.compiles_later
@@ -134,7 +135,7 @@ class _Facade:
 
         @functools.wraps(plain)
         def call(*args, **kwargs):
-            if watcher.record is None and not torch.is_grad_enabled() or self._may_wait():
+            if (watcher.record is None and not torch.is_grad_enabled()) or self._may_wait():
                 return plain(*args, **kwargs)
             function = made()
             with _followed(counter):
